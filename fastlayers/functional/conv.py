@@ -152,29 +152,8 @@ def conv1d(
 ) -> np.ndarray:
     """Convolution over a sequence: ``act(x * weight + bias + residual)``, a cross-correlation as in every framework.
 
-    Args:
-        x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
-            float32.
-        weight: ``(o, i / groups, kl)`` in both layouts.
-        bias: ``(o,)`` or None.
-        stride: an int, or a sequence of one.
-        padding: an int, a pair (before, after) in a sequence, ``"valid"`` for none, ``"causal"`` for none after and as much
-            before as the kernel reaches back, or ``"same"`` for ``ceil(size / stride)``
-            outputs by TensorFlow's rule: what is odd goes after.
-        dilation: the distance between the taps of the kernel; an int, or a sequence of one.
-        groups: number of groups of channels, each with separate weights; equal to the number of channels: depthwise.
-        padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
-        layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
-        activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
-        residual: added before the activation, of the shape of the result, or None.
-
-    Returns:
-        float32 ``(n, o, ol)`` or ``(n, ol, o)``, each size ``(size + before + after - dilation * (k - 1) - 1) // stride + 1``.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
-        UnsupportedError: no elementwise function has the name given as `activation`.
+    See `conv2d` for the arguments. Here x is ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, with a weight ``(o, i
+    / groups, kl)``. `padding` may also be ``"causal"``: none after, and as much before as the kernel reaches back.
 
     >>> import fastlayers as fl
     >>> fl.functional.conv1d([[[1.0, 2.0, 3.0]]], [[[1.0, -1.0]]])
@@ -253,29 +232,8 @@ def conv3d(
 ) -> np.ndarray:
     """Convolution over a volume: ``act(x * weight + bias + residual)``, a cross-correlation as in every framework.
 
-    Args:
-        x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
-            computed in float32.
-        weight: ``(o, i / groups, kd, kh, kw)`` in both layouts.
-        bias: ``(o,)`` or None.
-        stride: an int, or one per axis.
-        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
-            stride)`` outputs by TensorFlow's rule: what is odd goes after.
-        dilation: the distance between the taps of the kernel; an int, or one per axis.
-        groups: number of groups of channels, each with separate weights; equal to the number of channels: depthwise.
-        padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
-        layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
-        activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
-        residual: added before the activation, of the shape of the result, or None.
-
-    Returns:
-        float32 ``(n, o, od, oh, ow)`` or ``(n, od, oh, ow, o)``, each size ``(size + before + after - dilation * (k - 1) - 1)
-        // stride + 1``.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
-        UnsupportedError: no elementwise function has the name given as `activation`.
+    See `conv2d` for the arguments. Here x is ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, with a
+    weight ``(o, i / groups, kd, kh, kw)``.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.conv3d(np.ones((1, 2, 4, 4, 4)), np.ones((3, 2, 4, 4, 4))).shape

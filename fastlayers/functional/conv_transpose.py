@@ -162,31 +162,8 @@ def conv_transpose1d(
 ) -> np.ndarray:
     """Transposed convolution over a sequence: ``act(y + bias)``, input i adding ``x[i] * weight`` to y from ``i * stride`` on.
 
-    Args:
-        x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype,
-            computed in float32.
-        weight: ``(c, o / groups, kl)`` in both layouts.
-        bias: ``(o,)`` or None.
-        stride: the distance between what neighbouring inputs add to; an int, or a sequence of one.
-        padding: what is left out at both ends of the result: an int, a pair (before, after) in a sequence,
-            or a name: ``"valid"`` and ``"same"`` give sizes of ``(size - 1) * stride + max(k, stride)`` and ``size * stride``,
-            as Keras does.
-        output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one per axis. None is
-            0, or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
-        groups: number of groups of channels, each with separate weights; equal to the number of channels: depthwise.
-        dilation: the distance between the taps of the kernel; an int, or a sequence of one.
-        layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
-        activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
-        output_size: sizes of the result's space, or its whole shape, instead of an output padding; or None.
-
-    Returns:
-        float32 ``(n, o, ol)`` or ``(n, ol, o)``, each size ``(size - 1) *
-        stride - before - after + dilation * (k - 1) + 1 + output_padding``.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
-        UnsupportedError: no elementwise function has the name given as `activation`.
+    See `conv_transpose2d` for the arguments. Here x is ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, with a
+    weight ``(c, o / groups, kl)``.
 
     >>> import fastlayers as fl
     >>> fl.functional.conv_transpose1d([[[1.0, 2.0]]], [[[1.0, 10.0, 100.0]]], stride=2)
@@ -279,31 +256,8 @@ def conv_transpose3d(
 ) -> np.ndarray:
     """Transposed convolution over a volume: ``act(y + bias)``, input i adding ``x[i] * weight`` to y from ``i * stride`` on.
 
-    Args:
-        x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
-            computed in float32.
-        weight: ``(c, o / groups, kd, kh, kw)`` in both layouts.
-        bias: ``(o,)`` or None.
-        stride: the distance between what neighbouring inputs add to; an int, or one per axis.
-        padding: what is left out at both ends of the result: an int, one per axis, a pair (before, after) an axis,
-            or a name: ``"valid"`` and ``"same"`` give sizes of ``(size - 1) * stride + max(k, stride)`` and ``size * stride``,
-            as Keras does.
-        output_padding: how much longer the result is at its end, less than stride or dilation; an int, or one per axis. None is
-            0, or, if padding is a name, as above; with an int, ``"same"`` means ``(size - 1) * stride + k % 2 + output_padding``.
-        groups: number of groups of channels, each with separate weights; equal to the number of channels: depthwise.
-        dilation: the distance between the taps of the kernel; an int, or one per axis.
-        layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
-        activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
-        output_size: sizes of the result's space, or its whole shape, instead of an output padding; or None.
-
-    Returns:
-        float32 ``(n, o, od, oh, ow)`` or ``(n, od, oh, ow, o)``, each size ``(size - 1) *
-        stride - before - after + dilation * (k - 1) + 1 + output_padding``.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
-        UnsupportedError: no elementwise function has the name given as `activation`.
+    See `conv_transpose2d` for the arguments. Here x is ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last,
+    with a weight ``(c, o / groups, kd, kh, kw)``.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.conv_transpose3d(np.ones((1, 2, 3, 3, 3)), np.ones((2, 4, 2, 2, 2)), padding="same", stride=2).shape

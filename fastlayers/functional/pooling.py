@@ -66,28 +66,7 @@ def max_pool1d(
 ) -> np.ndarray:
     """Maximum over windows of a sequence: ``out[o] = max over k of x[o * stride - before + k * dilation]``; NaN if one is.
 
-    Args:
-        x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
-            float32.
-        kernel_size: size of the window: an int, or one per axis.
-        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
-        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
-            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Positions in it never
-            count.
-        dilation: the distance between the elements of a window; an int, or one per axis.
-        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
-            before is left out, as in torch.
-        return_indices: must be False: positions of the largest are not computed.
-        layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
-
-    Returns:
-        float32 ``(n, c, ol)`` or ``(n, ol, c)``, each size ``(size + before + after - dilation * (k - 1) - 1) // stride +
-        1``, rounded up with `ceil_mode`.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
-        UnsupportedError: `return_indices` is True.
+    See `max_pool2d` for the arguments. Here x is ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last.
 
     >>> import fastlayers as fl
     >>> fl.functional.max_pool1d([[[1.0, 3.0, 2.0, 5.0]]], 2)
@@ -157,28 +136,7 @@ def max_pool3d(
 ) -> np.ndarray:
     """Maximum over windows of a volume: ``out[o] = max over k of x[o * stride - before + k * dilation]``; NaN if one is.
 
-    Args:
-        x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
-            computed in float32.
-        kernel_size: size of the window: an int, or one per axis.
-        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
-        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
-            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Positions in it never
-            count.
-        dilation: the distance between the elements of a window; an int, or one per axis.
-        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
-            before is left out, as in torch.
-        return_indices: must be False: positions of the largest are not computed.
-        layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
-
-    Returns:
-        float32 ``(n, c, od, oh, ow)`` or ``(n, od, oh, ow, c)``, each size ``(size + before + after - dilation * (k - 1) - 1)
-        // stride + 1``, rounded up with `ceil_mode`.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
-        UnsupportedError: `return_indices` is True.
+    See `max_pool2d` for the arguments. Here x is ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.max_pool3d(np.zeros((1, 2, 4, 6, 8)), 2).shape
@@ -201,26 +159,8 @@ def avg_pool1d(
 ) -> np.ndarray:
     """Average over windows of a sequence: ``out[o] = sum over k of x[o * stride - before + k] / positions that count``.
 
-    Args:
-        x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
-            float32.
-        kernel_size: size of the window: an int, or one per axis.
-        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
-        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
-            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans.
-        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
-            before is left out, as in torch.
-        count_include_pad: whether positions in the padding count as zeros; with ``padding="same"`` they never do, as in Keras.
-            Positions after the padding (`ceil_mode`) never count.
-        layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
-
-    Returns:
-        float32 ``(n, c, ol)`` or ``(n, ol, c)``, each size ``(size + before + after - k) // stride + 1``, rounded up with
-        `ceil_mode`.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
+    See `avg_pool2d` for the arguments. Here x is ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last. There is no
+    `divisor_override`, as in torch.
 
     >>> import fastlayers as fl
     >>> fl.functional.avg_pool1d([[[1.0, 3.0, 2.0, 5.0]]], 2)
@@ -289,27 +229,7 @@ def avg_pool3d(
 ) -> np.ndarray:
     """Average over windows of a volume: ``out[o] = sum over k of x[o * stride - before + k] / positions that count``.
 
-    Args:
-        x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
-            computed in float32.
-        kernel_size: size of the window: an int, or one per axis.
-        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
-        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
-            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans.
-        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
-            before is left out, as in torch.
-        count_include_pad: whether positions in the padding count as zeros; with ``padding="same"`` they never do, as in Keras.
-            Positions after the padding (`ceil_mode`) never count.
-        divisor_override: what sums are divided by in place of the number of positions, or None.
-        layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
-
-    Returns:
-        float32 ``(n, c, od, oh, ow)`` or ``(n, od, oh, ow, c)``, each size ``(size + before + after - k) // stride + 1``,
-        rounded up with `ceil_mode`.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
+    See `avg_pool2d` for the arguments. Here x is ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.avg_pool3d(np.zeros((1, 2, 4, 6, 8)), 2).shape

@@ -116,18 +116,7 @@ def adaptive_avg_pool1d(
 ) -> np.ndarray:
     """Average over bins of a sequence: bin i reaches from ``floor(i * in / out)`` to ``ceil((i + 1) * in / out)``.
 
-    Args:
-        x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
-            float32.
-        output_size: sizes of the result along space: an int.
-        layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
-
-    Returns:
-        float32 of the shape of x, its sizes along space replaced by `output_size`.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
+    See `adaptive_avg_pool2d` for the arguments. Here x is ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last.
 
     >>> import fastlayers as fl
     >>> fl.functional.adaptive_avg_pool1d([[[1.0, 3.0, 5.0, 7.0]]], 2)
@@ -174,18 +163,8 @@ def adaptive_avg_pool3d(
 ) -> np.ndarray:
     """Average over bins of a volume: bin i reaches from ``floor(i * in / out)`` to ``ceil((i + 1) * in / out)``.
 
-    Args:
-        x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
-            computed in float32.
-        output_size: sizes of the result along space: an int, or one per axis; None keeps a size.
-        layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
-
-    Returns:
-        float32 of the shape of x, its sizes along space replaced by `output_size`.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
+    See `adaptive_avg_pool2d` for the arguments. Here x is ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is
+    channels-last.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.adaptive_avg_pool3d(np.zeros((1, 2, 4, 6, 8)), 3).shape
@@ -204,20 +183,7 @@ def adaptive_max_pool1d(
 ) -> np.ndarray:
     """Maximum over bins of a sequence: bin i reaches from ``floor(i * in / out)`` to ``ceil((i + 1) * in / out)``.
 
-    Args:
-        x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
-            float32.
-        output_size: sizes of the result along space: an int.
-        return_indices: must be False: positions of the largest are not computed.
-        layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
-
-    Returns:
-        float32 of the shape of x, its sizes along space replaced by `output_size`.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
-        UnsupportedError: `return_indices` is True.
+    See `adaptive_max_pool2d` for the arguments. Here x is ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last.
 
     >>> import fastlayers as fl
     >>> fl.functional.adaptive_max_pool1d([[[1.0, 3.0, 5.0, 7.0]]], 2)
@@ -270,20 +236,8 @@ def adaptive_max_pool3d(
 ) -> np.ndarray:
     """Maximum over bins of a volume: bin i reaches from ``floor(i * in / out)`` to ``ceil((i + 1) * in / out)``.
 
-    Args:
-        x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
-            computed in float32.
-        output_size: sizes of the result along space: an int, or one per axis; None keeps a size.
-        return_indices: must be False: positions of the largest are not computed.
-        layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
-
-    Returns:
-        float32 of the shape of x, its sizes along space replaced by `output_size`.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
-        UnsupportedError: `return_indices` is True.
+    See `adaptive_max_pool2d` for the arguments. Here x is ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is
+    channels-last.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.adaptive_max_pool3d(np.zeros((1, 2, 4, 6, 8)), 3).shape

@@ -57,28 +57,7 @@ def lp_pool1d(
 ) -> np.ndarray:
     """Root of the sum of powers over windows of a sequence: ``out[o] = (sum over k of x[o * stride + k]^p)^(1/p)``.
 
-    Args:
-        x: ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last, or the same without n; any real dtype, computed in
-            float32.
-        norm_type: p, at least 1; ``1`` sums, ``2`` takes the Euclidean norm.
-        kernel_size: size of the window: an int, or one per axis.
-        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
-        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
-            before is left out, as in torch.
-        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
-            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Filled with zeros. torch
-            has none.
-        norm: False, torch's formula: powers keep the sign of x (an odd p may give NaN), and the sum of a window that
-            overhangs is scaled up to a full one. True, that of ONNX: absolute values, and sums as they are.
-        layout: channels first, ``"nchw"`` or ``"ncl"``, or last, ``"nhwc"`` or ``"nlc"``.
-
-    Returns:
-        float32 ``(n, c, ol)`` or ``(n, ol, c)``, each size ``(size + before + after - k) // stride + 1``, rounded up with
-        `ceil_mode`.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
+    See `lp_pool2d` for the arguments. Here x is ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last.
 
     >>> import fastlayers as fl
     >>> fl.functional.lp_pool1d([[[3.0, 4.0, 5.0, 12.0]]], 2, 2)
@@ -146,28 +125,7 @@ def lp_pool3d(
 ) -> np.ndarray:
     """Root of the sum of powers over windows of a volume: ``out[o] = (sum over k of x[o * stride + k]^p)^(1/p)``.
 
-    Args:
-        x: ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last, or the same without n; any real dtype,
-            computed in float32.
-        norm_type: p, at least 1; ``1`` sums, ``2`` takes the Euclidean norm.
-        kernel_size: size of the window: an int, or one per axis.
-        stride: from one window to the next; an int, one per axis, or None for the kernel's size.
-        ceil_mode: whether a last window may overhang the padding; one that would begin after the image and the padding
-            before is left out, as in torch.
-        padding: an int, one per axis, a pair (before, after) an axis, ``"valid"`` for none, or ``"same"`` for ``ceil(size /
-            stride)`` outputs by TensorFlow's rule: what is odd goes after. Less than a window spans. Filled with zeros. torch
-            has none.
-        norm: False, torch's formula: powers keep the sign of x (an odd p may give NaN), and the sum of a window that
-            overhangs is scaled up to a full one. True, that of ONNX: absolute values, and sums as they are.
-        layout: channels first, ``"nchw"`` or ``"ncdhw"``, or last, ``"nhwc"`` or ``"ndhwc"``.
-
-    Returns:
-        float32 ``(n, c, od, oh, ow)`` or ``(n, od, oh, ow, c)``, each size ``(size + before + after - k) // stride + 1``,
-        rounded up with `ceil_mode`.
-
-    Raises:
-        ShapeError: shapes or arguments do not fit.
-        DTypeError: an argument is complex or not numeric.
+    See `lp_pool2d` for the arguments. Here x is ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is channels-last.
 
     >>> import numpy as np, fastlayers as fl
     >>> fl.functional.lp_pool3d(np.zeros((1, 2, 4, 6, 8)), 2, 2).shape

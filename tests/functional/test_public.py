@@ -63,8 +63,14 @@ def test_packages_export_what_they_say(module: Any) -> None:
 def test_docstrings_of_functions_are_complete(name: str) -> None:
     function = FUNCTIONS[name]
     text = inspect.cleandoc(function.__doc__)
-    assert documented(text) == arguments(function)
-    order = [text.find(part) for part in ("Args:", "Returns:", "Raises:", ">>> ")]
+    if twin := re.search(r"^See `(\w+)` for the arguments", text, flags=re.MULTILINE):
+        theirs = arguments(FUNCTIONS[f"functional.{twin[1]}"])
+        assert arguments(function) == [argument for argument in theirs if argument in arguments(function)]
+        parts = (f"{twin[0]}", ">>> ")
+    else:
+        assert documented(text) == arguments(function)
+        parts = ("Args:", "Returns:", "Raises:", ">>> ")
+    order = [text.find(part) for part in parts]
     assert -1 not in order and order == sorted(order), "sentence, Args, Returns, Raises, example"
     first = text.split("\n")[0]
     assert first.endswith((".", ":", "``.")) and first[0].isupper()

@@ -16,7 +16,7 @@ from ..formats.onnx.schema import NEWEST, Attribute, Schema
 from ..graph.ops import op
 from ..graph.symbol import Call
 from ..ir.graph import Node
-from ..operators import FLOAT32, OPERATORS, Operator, Spec, View
+from ..operators import FLOAT32, OPERATORS, Operator, Spec, Traits, View
 
 if TYPE_CHECKING:
     from ..operators.builder import Builder
@@ -32,7 +32,9 @@ _DECLARED: set[str] = set()
 _TYPES: dict[type, str] = {bool: "i", int: "i", float: "f", str: "s"}
 
 
-def operator(name: str, domain: str = "", infer: Infer | None = None, replace: bool = False) -> Callable[[F], F]:
+def operator(
+    name: str, domain: str = "", infer: Infer | None = None, replace: bool = False, batched: bool = False
+) -> Callable[[F], F]:
     """Registers a function of arrays as an operator: decorate it with ``@fl.operator("Name", "my.domain")``.
 
     The result is called like any function of `functional`: with arrays it computes, with the symbolic values of `compile` it is
@@ -54,6 +56,8 @@ def operator(name: str, domain: str = "", infer: Infer | None = None, replace: b
             first input.
         replace: whether a function that was registered by this name before makes way, as in a notebook whose cells are run
             again; models that were made with it are to be made again. Operators of the library never make way.
+        batched: whether row i of every result, along axis 0, depends on row i of the inputs alone, so that requests may run
+            together (`Model.batch_axes`, ``fastlayers serve``).
 
     Returns:
         The decorator.
@@ -76,6 +80,7 @@ def operator(name: str, domain: str = "", infer: Infer | None = None, replace: b
         raise DTypeError(f"operator: name and domain are {shown(name)} and {shown(domain)}: expected strings, the name not empty")
     key = f"{domain}::{name}"
     as_flag("operator", "replace", replace)
+    traits = Traits(rows=as_flag("operator", "batched", batched))
 
     def declare(function: F) -> F:
         tensors, attributes = _parameters(function, name)
@@ -134,7 +139,7 @@ def operator(name: str, domain: str = "", infer: Infer | None = None, replace: b
 
         recorded = op(key, " ".join(tensors), rule, records)(_plain(function, tensors, name))
         OPERATORS[key] = Operator(
-            key, infer_specs, run, lowered if hasattr(function, "py_func") else None, attributes=frozenset(attributes)
+            key, infer_specs, run, lowered if hasattr(function, "py_func") else None, traits, frozenset(attributes)
         )
         if domain:
             schema = Schema(1, 1, len(tensors), None, attributes)

@@ -436,6 +436,26 @@ class Model:
             raise ShapeError(f"num_threads: {shown(number)}: expected an int of at least 0 (0: no limit of its own)")
         self._threads = self._runner.threads = int(number)
 
+    def batch_axes(self, axes: Mapping[str, int] | None = None) -> dict[str, int]:
+        """The axis of the batch in every input and output that has one, if the graph shows that rows are independent.
+
+        Requests may then be joined along these axes, run as one and split again: each gets the bits that it would have alone.
+
+        Args:
+            axes: the axis of the batch of each input that has one. None: the named size that comes first in an input.
+
+        Raises:
+            UnsupportedError: rows are mixed, or cannot be shown not to be; the message names the first operator that does it.
+            ArgumentError: no input has a name or an axis of `axes`.
+
+        >>> import fastlayers as fl
+        >>> fl.compile(lambda x: fl.functional.softmax(x, -1), fl.graph.Input("x", ("n", 2))).batch_axes()
+        {'x': 0, 'softmax': 0}
+        """
+        from ._batch import of
+
+        return of(self, axes)
+
     def summary(self, shapes: Mapping[str, Any] | Sequence[Any] | None = None) -> str:
         """A table of the steps: shapes, parameters, multiply-adds, bytes, and which kernel runs each; see `inspect`.
 

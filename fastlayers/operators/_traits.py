@@ -108,6 +108,7 @@ class Traits(NamedTuple):
             values of any dtype, 8-bit ones included.
         layout: how it deals with channels last; None: its values stay as they are.
         time: the rule by which a stream runs it step by step (`stream`); "" if it needs the whole sequence.
+        rows: whether the rows of a batch, along axis 0, are independent: what users say of their operators. Others have rules.
         sizes: the rule by which a stream follows a vector of sizes through it; "" if it computes with them.
         whole: what it does to all steps at once, for errors of streams: "averages over".
         work: what folding constants through it costs: "elements" of inputs and results, "products" of matrices of such sizes, or,
@@ -135,6 +136,7 @@ class Traits(NamedTuple):
     moves: bool = False
     layout: Layout | None = None
     time: str = ""
+    rows: bool = False
     sizes: str = ""
     whole: str = ""
     work: Literal["elements", "products", "pairs"] = "pairs"

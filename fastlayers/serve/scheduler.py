@@ -223,7 +223,7 @@ def _outcome(batch: list[Job]) -> list[Any]:
         if len(batch) > 1:
             left = max(job.until for job in batch) - first.began
             try:
-                found = first.served.together([(job.feeds, job.rows) for job in batch], first.signature, max(left, 0.0))
+                found = first.served.together([(job.feeds, job.rows) for job in batch], max(left, 0.0))
             except TimeoutError as error:
                 return [error] * len(batch)
             except Exception as error:  # one of them spoils it for the others: each for itself

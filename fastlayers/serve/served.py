@@ -18,12 +18,10 @@ __all__ = ["Served"]
 
 # A value that a batch shares, such as a rate, is compared byte by byte: not more of them than this.
 SHARED_BYTES = 1024
-# Signatures of which batches have been compared with lone runs; what comes later runs alone.
-MOST_SIGNATURES = 64
 
 
 class Served:
-    """A loaded model; never changed but for what is known of its batches."""
+    """A loaded model."""
 
     def __init__(self, name: str, version: str, path: Path, config: Config, most: int, delay: float) -> None:
         """Loads it.
@@ -42,11 +40,12 @@ class Served:
         self.platform = f"{path.suffix[1:]}_fastlayers"
         self.most = config.batch or most
         self.delay = delay if config.delay is None else config.delay
-        self.axes = _axes(self.model, config.axes)
-        if not self.axes:
-            self.most = 1
-        # What a signature has shown: whether its batches have the bits of lone runs.
-        self.proven: set[Any] = set()
+        # Requests run together along these axes; the graph must show that their rows are independent.
+        self.axes: dict[str, int] = {}
+        try:
+            self.axes = _axes(self.model, config.axes)
+        except UnsupportedError as error:
+            self._no_batches(str(error))
         # Loops take as long as their inputs say, whatever their sizes.
         self.loops = any(node.op in ("Loop", "Scan") for node in self.model._main.graph.nodes)
         self.closed = False
@@ -77,12 +76,9 @@ class Served:
         return self.model.run(feeds, timeout=timeout)
 
     def together(
-        self, requests: Sequence[tuple[Mapping[str, np.ndarray], int]], signature: Any, timeout: float
+        self, requests: Sequence[tuple[Mapping[str, np.ndarray], int]], timeout: float
     ) -> list[dict[str, np.ndarray]] | None:
-        """The answers of requests of one signature and so many rows, run as one; None if they must run alone.
-
-        The first batch of a signature is compared with lone runs, bit by bit: a network may mix what its file calls a batch.
-        """
+        """The answers of requests of one signature and so many rows, run as one; None if they must run alone."""
         joined = {
             spec.name: requests[0][0][spec.name]
             if (axis := self.axes.get(spec.name)) is None
@@ -100,14 +96,6 @@ class Served:
         for _, rows in requests:
             answers.append({n: a[(slice(None),) * self.axes[n] + (slice(at, at + rows),)] for n, a in results.items()})
             at += rows
-        if signature not in self.proven:
-            if len(self.proven) >= MOST_SIGNATURES:
-                return None
-            alone = [self.run(feeds, timeout) for feeds, _ in requests]
-            if not all(same_bits(a[n], b[n]) for a, b in zip(alone, answers, strict=True) for n in a):
-                self._no_batches("a batch and lone runs differ")
-                return alone
-            self.proven.add(signature)
         return answers
 
     def _no_batches(self, why: str) -> None:
@@ -119,40 +107,21 @@ class Served:
         return self.model.stream(**self.config.stream)
 
 
-def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays are equal to the bit, NaN among them."""
-    return (
-        a.shape == b.shape
-        and a.dtype == b.dtype
-        and (a.tobytes() == b.tobytes() if a.dtype.kind != "O" else bool((a == b).all()))
-    )
-
-
 def _axes(model: Model, given: Mapping[str, int] | None) -> dict[str, int]:
-    """The axis of the batch of each input and output that has one; empty if requests cannot run together.
+    """The axis of the batch of each input that has one, and of every output.
 
-    Without a configuration it is the named axis that stands first in an input, wherever else it has that name.
+    Raises:
+        UnsupportedError: the rows of a batch are not shown to be independent.
+        ArgumentError: the configuration names what is not there, or says another axis of an output than the graph.
     """
-    specs = (*model.inputs, *model.outputs)
-    if given is not None:
-        if unknown := sorted(set(given) - {spec.name for spec in specs}):
-            raise ArgumentError(f"serve: [batch] axes has {unknown}: expected names of inputs and outputs")
-        found = dict(given)
-    else:
-        names = {spec.shape[0] for spec in model.inputs if spec.shape and isinstance(spec.shape[0], str)}
-        if len(names) != 1:
-            return {}
-        name = names.pop()
-        found = {}
-        for spec in specs:
-            at = [i for i, size in enumerate(spec.shape or ()) if size == name]
-            if len(at) > 1:
-                return {}
-            if at:
-                found[spec.name] = at[0]
-    if any(spec.name not in found for spec in model.outputs) or not any(spec.name in found for spec in model.inputs):
-        return {}
-    # Of an input without the axis one value serves all rows, so its sizes must be known to hold for any number of them.
+    specs = {spec.name for spec in (*model.inputs, *model.outputs)}
+    if given is None:
+        return model.batch_axes()
+    if unknown := sorted(set(given) - specs):
+        raise ArgumentError(f"serve: [batch] axes has {unknown}: expected names of inputs and outputs")
+    found = model.batch_axes({name: axis for name, axis in given.items() if name in model.inputs.names})
+    if wrong := {name: axis for name, axis in given.items() if found.get(name) != axis}:
+        raise ArgumentError(f"serve: [batch] axes has {wrong}: by the graph they are { ({name: found[name] for name in wrong}) }")
     return found
 
 

@@ -131,6 +131,15 @@ class Program:
                 self.runner.remember(key, found.bound)
         return found.of(self)
 
+    def known_work(self, inputs: Sequence[Any]) -> float | None:
+        """How much a run on these inputs computes, if that is known before it begins: they are bound, every step is compiled, and
+        none repeats as often as values say. In multiply-adds of one core, about: 1e5 take a microsecond. Else None.
+        """
+        key = None if self.runner is None else self.runner.key(list(inputs))
+        found = None if key is None else self._bindings.get(key)
+        bound = None if found is None else found.bound
+        return None if bound is None or bound.loops or bound.code is None else float(bound.work)
+
     def bind(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Binding:
         """A new binding, which is not retained."""
         variant, between = self.variant, dispatch.give_way()

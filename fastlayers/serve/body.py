@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -52,7 +53,7 @@ class Bodies:
                     break
             body = parts[0] if len(parts) == 1 else b"".join(parts)
             if encoding != b"identity":
-                body = _inflated(body, encoding == b"gzip", most)
+                body = await asyncio.to_thread(_inflated, body, encoding == b"gzip", most)
                 self._hold(len(body) - size)
                 size = len(body)
         except BaseException:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from .app import Request, Response
 
 __all__ = ["Inference"]
+
+T = TypeVar("T")
+FEW = 1 << 15  # bytes that are read or written in the event loop's thread
 
 
 class Inference:
@@ -68,15 +72,17 @@ class Inference:
     async def _understood(self, request: Request, served: Served, body: bytes) -> Response:
         received = time.monotonic()
         header = request.headers.get(b"inference-header-content-length")
-        asked = read(body, None if header is None else header.decode("latin-1"), self._settings.max_json)
+        length = None if header is None else header.decode("latin-1")
+        asked = await _beside(len(body), read, body, length, self._settings.max_json)
         seconds = min(self._settings.timeout, asked.parameters.timeout or self._settings.timeout)
         if asked.parameters.sequence is not None:
             return await self._piece(request, served, asked, body, received, seconds)
         wanted = outputs_of(asked, served.model.outputs.names)
-        job = Job(served, feeds_of(asked, served.model.inputs), seconds, received + seconds)
+        feeds = await _beside(len(body), feeds_of, asked, served.model.inputs)
+        job = Job(served, feeds, seconds, received + seconds)
         request.rows = job.rows
         results = await self._scheduler.do(job)
-        return self._answered(request, served, asked, wanted, results, received, job)
+        return await self._answered(request, served, asked, wanted, results, received, job)
 
     async def _piece(
         self, request: Request, served: Served, asked: Asked, body: bytes, received: float, seconds: float
@@ -87,11 +93,13 @@ class Inference:
             owner = shared.owner(served.name, served.version, parameters.sequence)
             if owner != shared.worker:
                 return await forward(shared.socket_of(owner), request.path, request.headers, body, seconds)
+        if parameters.start and not served.streams:
+            await asyncio.to_thread(served.stream)
         sequence = self._sequences.enter(served, parameters)
         try:
             stream = sequence.stream
             wanted = outputs_of(asked, stream.outputs.names)
-            feeds = feeds_of(asked, stream.inputs)
+            feeds = await _beside(len(body), feeds_of, asked, stream.inputs)
             async with sequence.lock:
 
                 def run(left: float) -> dict[str, np.ndarray]:
@@ -102,9 +110,9 @@ class Inference:
                 results = await self._scheduler.do(job)
         finally:
             self._sequences.leave(served, parameters, sequence)
-        return self._answered(request, served, asked, wanted, results, received, job)
+        return await self._answered(request, served, asked, wanted, results, received, job)
 
-    def _answered(
+    async def _answered(
         self,
         request: Request,
         served: Served,
@@ -115,7 +123,8 @@ class Inference:
         job: Job,
     ) -> Response:
         before = time.monotonic()
-        headers, body = answer(served.name, served.version, asked, wanted, results, self._settings.max_json)
+        size = sum(16 * results[name].size if results[name].dtype.kind == "O" else results[name].nbytes for name, _ in wanted)
+        headers, body = await _beside(size, answer, served.name, served.version, asked, wanted, results, self._settings.max_json)
         now = time.monotonic()
         parts = (job.began - job.arrived, job.arrived - received, job.ended - job.began, now - before)
         self._metrics.answered(served, job.rows, now - request.began, parts)
@@ -128,3 +137,8 @@ class Inference:
     def close(self) -> None:
         """After the last request."""
         self._scheduler.close()
+
+
+async def _beside(size: int, work: Callable[..., T], *arguments: Any) -> T:
+    """The result of a function that reads or writes so many bytes: in another thread if they are many."""
+    return work(*arguments) if size <= FEW else await asyncio.to_thread(work, *arguments)

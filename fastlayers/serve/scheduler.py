@@ -1,7 +1,7 @@
 """What runs when: requests wait in one queue a signature, and as many runs go on at once as there are threads.
 
-All of it but the runs happens in the event loop's thread, without locks. Runs that have been short so far happen there too: to
-hand 0.1 ms of work to another thread and back takes longer.
+All of it but the runs happens in the event loop's thread, without locks. Runs that are known to be short before they begin happen
+there too: to hand 0.1 ms of work to another thread and back takes longer. Earlier runs prove nothing: values may decide sizes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,10 @@ from ..errors import Error, TimeoutError
 from . import logs
 from .failures import RETRY, Refused
 from .metrics import Metrics
-from .served import Served, late
+from .served import INLINE_BYTES, Served, late
 
 __all__ = ["Job", "Scheduler"]
 
-INLINE = 2e-3  # seconds that a run may keep all other requests waiting
-TRIALS = 8  # runs of these sizes that must have been as short
-MOST_KNOWN = 1024
 SWEEP = 0.05
 
 
@@ -43,7 +40,6 @@ class Job:
         "seconds",
         "served",
         "signature",
-        "sizes",
         "until",
     )
 
@@ -61,7 +57,6 @@ class Job:
         self.rows = 1
         if run is None:
             self.signature, self.rows = served.signature(feeds)
-        self.sizes: Any = (id(served), run is None, *[array.shape for array in feeds.values()])
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.arrived = time.monotonic()
         self.began = self.ended = 0.0
@@ -75,7 +70,6 @@ class Scheduler:
         self._pool = ThreadPoolExecutor(threads, "fastlayers-serve")
         self._groups: dict[Any, deque[Job]] = {}
         self._running = self.count = 0
-        self._short: dict[Any, tuple[int, float]] = {}
         self._pumping = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -89,7 +83,7 @@ class Scheduler:
         self.admit()
         self.count += 1
         try:
-            self._groups.setdefault((id(job.served), job.signature), deque()).append(job)
+            self._groups.setdefault((job.served, job.signature), deque()).append(job)
             self._soon()
             return await job.future
         finally:
@@ -170,36 +164,27 @@ class Scheduler:
     # ---- running ----------------------------------------------------------------------------------------------------
 
     def _begin(self, batch: list[Job]) -> None:
-        first = batch[0]
-        sizes = (*first.sizes, len(batch), sum(job.rows for job in batch))
-        tries, longest = self._short.get(sizes, (0, 0.0))
-        if tries >= TRIALS and longest <= INLINE and not first.served.loops:
-            outcome = _outcome(batch)
-            self._done(batch, sizes, outcome)
+        feeds = _small(batch)
+        if feeds is not None and batch[0].served.quick(feeds):
+            self._done(batch, _outcome(batch, feeds))
             return
         self._running += 1
         loop = asyncio.get_running_loop()
 
         def work() -> None:
-            outcome = _outcome(batch)
+            outcome = _outcome(batch, feeds)
             loop.call_soon_threadsafe(ended, outcome)
 
         def ended(outcome: list[Any]) -> None:
             self._running -= 1
-            self._done(batch, sizes, outcome)
+            self._done(batch, outcome)
             self._soon()
 
         self._pool.submit(work)
 
-    def _done(self, batch: list[Job], sizes: Any, outcome: list[Any]) -> None:
+    def _done(self, batch: list[Job], outcome: list[Any]) -> None:
         first = batch[0]
         seconds = first.ended - first.began
-        tries, longest = self._short.get(sizes, (0, 0.0))
-        if tries or len(self._short) < MOST_KNOWN:
-            # A long run among short ones may have been the machine's: it takes eight short ones in a row to make up for it.
-            self._short[sizes] = (tries + 1, max(longest, seconds)) if seconds <= INLINE else (1, seconds)
-            if seconds <= INLINE < longest:
-                self._short[sizes] = (1, seconds)
         self._metrics.ran(first.served, sum(job.rows for job in batch), seconds)
         for job, result in zip(batch, outcome, strict=True):
             job.began, job.ended = first.began, first.ended
@@ -215,7 +200,14 @@ class Scheduler:
         self._pool.shutdown(wait=False)
 
 
-def _outcome(batch: list[Job]) -> list[Any]:
+def _small(batch: list[Job]) -> Mapping[str, np.ndarray] | None:
+    """The inputs of a batch, joined; None of a stream's piece, or where to join them would keep others waiting."""
+    if batch[0].run is not None or sum(array.nbytes for job in batch for array in job.feeds.values()) > INLINE_BYTES:
+        return None
+    return batch[0].feeds if len(batch) == 1 else batch[0].served.joined([job.feeds for job in batch])
+
+
+def _outcome(batch: list[Job], feeds: Mapping[str, np.ndarray] | None) -> list[Any]:
     """The result of each of a batch, or the error that it ends with. In any thread."""
     first = batch[0]
     first.began = time.monotonic()
@@ -223,7 +215,9 @@ def _outcome(batch: list[Job]) -> list[Any]:
         if len(batch) > 1:
             left = max(job.until for job in batch) - first.began
             try:
-                found = first.served.together([(job.feeds, job.rows) for job in batch], max(left, 0.0))
+                feeds = first.served.joined([job.feeds for job in batch]) if feeds is None else feeds
+                results = first.served.run(feeds, max(left, 0.0))
+                found = first.served.apart(results, [job.rows for job in batch])
             except TimeoutError as error:
                 return [error] * len(batch)
             except Exception as error:  # one of them spoils it for the others: each for itself

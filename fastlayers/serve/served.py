@@ -18,6 +18,8 @@ __all__ = ["Served"]
 
 # A value that a batch shares, such as a rate, is compared byte by byte: not more of them than this.
 SHARED_BYTES = 1024
+# Runs that keep all other requests waiting: what they compute (see `Program.known_work`: half a millisecond), and what they read.
+INLINE_WORK, INLINE_BYTES = 5e7, 1 << 20
 
 
 class Served:
@@ -46,9 +48,8 @@ class Served:
             self.axes = _axes(self.model, config.axes)
         except UnsupportedError as error:
             self._no_batches(str(error))
-        # Loops take as long as their inputs say, whatever their sizes.
-        self.loops = any(node.op in ("Loop", "Scan") for node in self.model._main.graph.nodes)
         self.closed = False
+        self._stream: Any = None
 
     def signature(self, feeds: Mapping[str, np.ndarray]) -> tuple[Any, int]:
         """What requests must have in common to run together, and how many rows this one has; None: it runs alone."""
@@ -72,39 +73,51 @@ class Served:
         return tuple(parts), count
 
     def run(self, feeds: Mapping[str, np.ndarray], timeout: float) -> dict[str, np.ndarray]:
-        """One request, alone."""
+        """One request, or several that were joined."""
         return self.model.run(feeds, timeout=timeout)
 
-    def together(
-        self, requests: Sequence[tuple[Mapping[str, np.ndarray], int]], timeout: float
-    ) -> list[dict[str, np.ndarray]] | None:
-        """The answers of requests of one signature and so many rows, run as one; None if they must run alone."""
-        joined = {
-            spec.name: requests[0][0][spec.name]
+    def quick(self, feeds: Mapping[str, np.ndarray]) -> bool:
+        """Whether a run is known to be short before it begins: these sizes, and the values that decide sizes, ran before."""
+        work = self.model._main.known_work([feeds[spec.name] for spec in self.model.inputs])
+        return work is not None and work <= INLINE_WORK
+
+    def joined(self, requests: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """Requests of one signature as one."""
+        return {
+            spec.name: requests[0][spec.name]
             if (axis := self.axes.get(spec.name)) is None
-            else np.concatenate([feeds[spec.name] for feeds, _ in requests], axis=axis)
+            else np.concatenate([feeds[spec.name] for feeds in requests], axis=axis)
             for spec in self.model.inputs
         }
-        total = sum(rows for _, rows in requests)
-        results = self.model.run(joined, timeout=timeout)
+
+    def apart(self, results: Mapping[str, np.ndarray], rows: Sequence[int]) -> list[dict[str, np.ndarray]] | None:
+        """The answers of requests of so many rows that ran as one; None if they must run alone."""
+        total = sum(rows)
         for name, array in results.items():
             if array.ndim <= self.axes[name] or array.shape[self.axes[name]] != total:
                 self._no_batches(f"output {name!r} has shape {array.shape} for {total} rows")
                 return None
         answers = []
         at = 0
-        for _, rows in requests:
-            answers.append({n: a[(slice(None),) * self.axes[n] + (slice(at, at + rows),)] for n, a in results.items()})
-            at += rows
+        for count in rows:
+            answers.append({n: a[(slice(None),) * self.axes[n] + (slice(at, at + count),)] for n, a in results.items()})
+            at += count
         return answers
 
     def _no_batches(self, why: str) -> None:
         self.most = 1
         logs.event("batching off", level="warning", model=self.name, version=self.version, why=why)
 
+    @property
+    def streams(self) -> bool:
+        """Whether `stream` answers at once."""
+        return self._stream is not None
+
     def stream(self) -> Any:
-        """A stream of the model, as its configuration says."""
-        return self.model.stream(**self.config.stream)
+        """A new stream of the model, as its configuration says. The first call takes long: the network is rewritten."""
+        if self._stream is None:
+            self._stream = self.model.stream(**self.config.stream)
+        return self._stream.clone()
 
 
 def _axes(model: Model, given: Mapping[str, int] | None) -> dict[str, int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = ["JSON", "Asked", "Parameters", "Wanted", "answer", "document", "feeds
 JSON = ((b"content-type", b"application/json"),)
 # Elements that an answer in JSON may have: to write them keeps all others waiting, as to read them does.
 BYTES_AN_ELEMENT = 8
+PIECE = 4096
 
 
 class Parameters(NamedTuple):
@@ -41,6 +43,18 @@ class Asked(NamedTuple):
 Wanted = list[tuple[str, bool]]  # outputs, and whether as bytes
 
 
+class _Held:
+    """Python's garbage collector walks over all that was parsed so far, again and again: it is held back meanwhile."""
+
+    def __enter__(self) -> None:
+        self._was = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._was:
+            gc.enable()
+
+
 def document(body: bytes | memoryview, most: int) -> dict[str, Any]:
     """A JSON object of at most so many bytes."""
     if len(body) > most:
@@ -49,7 +63,8 @@ def document(body: bytes | memoryview, most: int) -> dict[str, Any]:
             "too large",
         )  # fmt: skip
     try:
-        found = json.loads(bytes(body))
+        with _Held():
+            found = json.loads(bytes(body))
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
         raise Refused(400, f"the body is no JSON: {error!s:.200}") from None
     if not isinstance(found, dict):
@@ -175,7 +190,7 @@ def answer(
     Args:
         most: bytes of JSON that a request may have, which bounds the elements that are written as JSON.
     """
-    outputs: list[dict[str, Any]] = []
+    outputs: list[str] = []
     parts: list[bytes] = []
     written = 0
     for name, binary in wanted:
@@ -188,9 +203,9 @@ def answer(
             written += array.size * BYTES_AN_ELEMENT
             if written > most:
                 raise Refused(400, f"output {name!r} has {array.size} elements, too many for JSON: ask for it with binary_data")
-            output["data"] = dump(array)
-        outputs.append(output)
-    head: dict[str, Any] = {"model_name": model, "model_version": version, "outputs": outputs}
+        text = _json(output)
+        outputs.append(text if binary else f'{text[:-1]},"data":[{",".join(_elements(array))}]}}')
+    head: dict[str, Any] = {"model_name": model, "model_version": version}
     if asked.id is not None:
         head["id"] = asked.id
     if asked.parameters.sequence is not None:
@@ -198,8 +213,19 @@ def answer(
         head["parameters"] = {
             "sequence_id": parameters.sequence, "sequence_start": parameters.start, "sequence_end": parameters.end,
         }  # fmt: skip
-    text = json.dumps(head, separators=(",", ":")).encode()
+    body = f'{_json(head)[:-1]},"outputs":[{",".join(outputs)}]}}'.encode()
     if not parts:
-        return JSON, text
+        return JSON, body
     kind = (b"content-type", b"application/octet-stream")
-    return (kind, (b"inference-header-content-length", b"%d" % len(text))), b"".join([text, *parts])
+    return (kind, (b"inference-header-content-length", b"%d" % len(body))), b"".join([body, *parts])
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _elements(array: np.ndarray) -> Iterator[str]:
+    """The elements of a tensor in JSON, piece by piece: other threads wait while one is written."""
+    flat = array.reshape(-1)
+    for first in range(0, flat.size, PIECE):
+        yield _json(dump(flat[first : first + PIECE]))[1:-1]

@@ -1,0 +1,117 @@
+"""The event loop's thread runs only what is known to be short before it begins, and reads and writes in short pieces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.graph import Graph, Node, Value
+from fastlayers.serve.config import Config
+from fastlayers.serve.served import Served
+from fastlayers.serve.wire import PIECE, Asked, Parameters, answer
+from tests.each import each
+
+pytestmark = pytest.mark.serve
+
+F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
+BODY = Graph(
+    (Value("i", (), I64), Value("c", (), np.dtype(bool)), Value("a", (4,), F32)),
+    (Value("c", (), np.dtype(bool)), Value("b", (4,), F32)), (Node("Add", ("a", "a"), ("b",), {}),), {},
+)  # fmt: skip
+
+
+def graph(
+    op: str, *inputs: str, given: Any = (("n", (1,), I64),), dtype: Any = F32, attributes: Any = None, **constants: Any
+) -> Graph:
+    """A node that reads `n`, and a sine of what it gives, where that is a tensor of floats."""
+    nodes = [Node(op, inputs, ("y",), attributes or {})]
+    return Graph(
+        tuple(Value(*value) for value in given), (Value("y", None, np.dtype(dtype)),), tuple(nodes),
+        {name: np.asarray(value) for name, value in constants.items()},
+    )  # fmt: skip
+
+
+X = np.ones((1, 4), np.float32)
+SCALAR: Any = [("n", (), I64)]
+FEW, MANY, ZEROS, ONES = np.array([3]), np.array([10**6]), np.zeros(1000, F32), np.ones(1000, F32)
+PICK, ALL = np.arange(4) == 0, np.ones(4, bool)
+# By operator: the graph, and its input for a short run and for a long one of the same shape.
+DECIDED: dict[str, tuple[Callable[[], Graph], Any, Any]] = {
+    "Range": (lambda: graph("Range", "z", "n", "o", given=SCALAR, dtype=I64, z=np.int64(0), o=np.int64(1)), FEW[0], MANY[0]),
+    "ConstantOfShape": (lambda: graph("ConstantOfShape", "n"), FEW, MANY),
+    "Expand": (lambda: graph("Expand", "x", "n", x=X[0, :1]), FEW, MANY),
+    "Tile": (lambda: graph("Tile", "x", "n", x=X[0]), FEW, MANY),
+    "Pad": (lambda: graph("Pad", "x", "n", given=[("n", (2,), I64)], x=X[0]), np.array([0, 3]), np.array([0, 10**6])),
+    "Resize": (
+        lambda: graph("Resize", "x", "e", "e", "n", given=[("n", (2,), I64)], x=X, e=np.zeros(0, np.float32)),
+        np.array([1, 5]), np.array([100, 10**4]),
+    ),
+    "OneHot": (lambda: graph("OneHot", "x", "n", "v", given=SCALAR, x=np.array([0, 1]), v=X[0, :2]), FEW[0], MANY[0]),
+    "NonZero": (lambda: graph("NonZero", "n", given=[("n", (1000,), F32)], dtype=I64), ZEROS, ONES),
+    "Compress": (lambda: graph("Compress", "x", "n", given=[("n", (4,), ALL.dtype)], x=X[0], attributes={"axis": 0}), PICK, ALL),
+    "Unique": (lambda: graph("Unique", "n", given=[("n", (1000,), F32)]), ZEROS, np.cumsum(ONES)),
+    "Loop": (lambda: graph("Loop", "n", "t", "x", given=SCALAR, attributes={"body": BODY}, t=True, x=X[0]), FEW[0], MANY[0]),
+}  # fmt: skip
+
+
+def served(model: fl.Model, folder: Path) -> Served:
+    model.save(folder / "net.safetensors")
+    return Served("net", "1", folder / "net.safetensors", Config(), 8, 0.0)
+
+
+@each("op", list(DECIDED))
+def test_what_values_decide_is_never_run_between_other_requests(op: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    make, few, many = DECIDED[op]
+    made = served(fl.Model(make()), tmp_path_factory.mktemp("net"))
+    short, long = {"n": np.asarray(few)}, {"n": np.asarray(many)}
+    assert not made.quick(short), "nothing is known of sizes that never ran"
+    for _ in range(20):
+        made.run(short, 10)
+    assert not made.quick(long)
+    if op == "Loop":
+        made.run(long, 10)
+        assert not made.quick(long), "a loop takes as long as its values say"
+
+
+def test_short_runs_of_known_sizes_are_quick_and_long_ones_are_not(tmp_path: Path) -> None:
+    layer = fl.Linear(64, 64)
+    layer.load_state_dict({name: np.zeros(shape) for name, shape in layer.tensor_shapes().items()})
+    made = served(fl.compile(layer, fl.graph.Input("x", ("n", 64))), tmp_path)
+    for rows, quick in ((1, True), (3, True), (20_000, False)):
+        feeds = {"x": np.zeros((rows, 64), np.float32)}
+        assert not made.quick(feeds)
+        made.run(feeds, 10)
+        assert made.quick(feeds) is quick, rows
+
+
+def test_a_step_of_python_is_never_quick(tmp_path: Path) -> None:
+    @fl.operator("Sleepy", "com.example.serve", replace=True)
+    def sleepy(x: Any) -> Any:
+        return x
+
+    made = served(fl.compile(sleepy, fl.graph.Input("x", (2,))), tmp_path)
+    feeds = {"x": np.zeros(2, np.float32)}
+    made.run(feeds, 10)
+    assert not made.quick(feeds)
+
+
+@each("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
+def test_answers_in_pieces_are_the_json_of_the_whole(size: int) -> None:
+    rng = np.random.default_rng(size)
+    results = {"y": rng.standard_normal((1, size)).astype(np.float32), "s": np.array([f'"{i}\\' for i in range(size)], object)}
+    asked = Asked("7", Parameters(sequence=3, end=True), False, {}, memoryview(b""))
+    _, body = answer("net", "1", asked, [("y", False), ("s", False)], results, 1 << 30)
+    assert json.loads(body) == {
+        "model_name": "net", "model_version": "1", "id": "7",
+        "parameters": {"sequence_id": 3, "sequence_start": False, "sequence_end": True},
+        "outputs": [
+            {"name": "y", "datatype": "FP32", "shape": [1, size], "data": results["y"].ravel().tolist()},
+            {"name": "s", "datatype": "BYTES", "shape": [size], "data": results["s"].tolist()},
+        ],
+    }  # fmt: skip

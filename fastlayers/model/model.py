@@ -518,13 +518,13 @@ class Model:
             path: the file; it appears whole or not at all. Its name may not be that of another format, such as ``net.onnx``:
                 call it ``net.safetensors``.
             packed: whether weights are also written as the compiled engine reads them, so that the first answer comes sooner,
-                from a file of two to four times the size. Only what has been packed is written: call the model, or `prepare`,
-                before. The version of fastlayers that wrote such a copy must be the one that uses it; others pack the weights
-                again.
+                from a file of two to four times the size. Only what has been packed is written: where a size is open, call the
+                model, or `prepare`, before. The version of fastlayers that wrote such a copy must be the one that uses it; others
+                pack the weights again. Other variants than the compiled engine write none.
 
         Raises:
             UnsupportedError: the graph has something that the file cannot hold.
-            ArgumentError: the name ends like one of another format.
+            ArgumentError: the name ends like one of another format; or nothing is packed yet, and sizes are open.
         """
         from ..formats.endings import named_for_another
 
@@ -536,8 +536,9 @@ class Model:
     def _write(self, path: str, packed: bool = False) -> None:
         """Writes to a file of any name, as programs written for others choose it."""
         from ..formats.own import save
+        from ._packed import packed_arrays
 
-        stored = self._main.packed_arrays() if as_flag("save", "packed", packed) else {}
+        stored = packed_arrays(self) if as_flag("save", "packed", packed) else {}
         save(self._main.whole_graph(), {**self._options._asdict(), "optimize": False}, self.metadata, path, stored)
 
     def close(self) -> None:

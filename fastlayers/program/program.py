@@ -334,6 +334,11 @@ class Program:
         packed = list(self._packed.values())
         return sum(_bytes_of(p) for p in packed), self._bindings.nbytes + (0 if self._stages is None else self._stages.nbytes)
 
+    @property
+    def ran(self) -> bool:
+        """Whether it was bound to some sizes."""
+        return len(self._bindings) > 0
+
     def packed_arrays(self) -> dict[str, np.ndarray]:
         """Every weight that has been packed so far and can be stored, by a name that says where it belongs."""
         places = _places(self.whole_graph())

@@ -15,6 +15,7 @@ __all__ = ["linear_classifier", "linear_regressor", "svm_classifier", "svm_regre
 
 _MOST_CLASSES = 1 << 16
 _LARGEST_EXPONENT = 16  # of a squared distance in float32, whose error is some 1e-7 of it
+_FAR = 1e18  # its square is a float32 as well
 
 
 def _matrix(node: Node, name: str, rows: int) -> np.ndarray:
@@ -50,17 +51,8 @@ def linear_classifier(node: Node, version: int, make: Any) -> list[Node]:
     if len(labels) != 2:
         raise UnsupportedError(f"{node.op} with one row of coefficients and {len(labels)} class labels")
     nodes.labels(nodes.above(scores, 0), labels, 0)
-    if nodes.wants(1):
-        _second(nodes, scores, transform)
+    nodes.transformed_two(scores, True, transform, 1)
     return nodes.made
-
-
-def _second(nodes: Nodes, scores: str, transform: str) -> None:
-    """The score of the second of two classes, and what is left for the first. Only PROBIT stays one number."""
-    if transform == "PROBIT":
-        nodes.transformed(scores, transform, 1)
-    else:
-        nodes.two(scores, True, 1)
 
 
 def linear_regressor(node: Node, version: int, make: Any) -> list[Node]:
@@ -100,6 +92,7 @@ def _kernel(node: Node, nodes: Nodes, x: str, vectors: np.ndarray) -> str:
 def _distances(nodes: Nodes, x: str, vectors: np.ndarray, gamma: float) -> str:
     """exp(-gamma |x - v|^2), by the product of x and v. Distances do not change where both are moved: around the middle of the
     vectors, what is subtracted is least. Where that is still many times what exp takes for different, it is done in double.
+    What is infinite is as far away as what is very far: infinities would cancel to NaN.
     """
     middle = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
     near = vectors.astype(np.float64) - middle
@@ -110,6 +103,8 @@ def _distances(nodes: Nodes, x: str, vectors: np.ndarray, gamma: float) -> str:
     rows = nodes.add("Reshape", nodes.add("Flatten", x, axis=-1), features)
     if wide:
         rows = nodes.cast(rows, 11)
+    ends = (nodes.constant(np.asarray(end, dtype), "far") for end in (-_FAR, _FAR))
+    rows = nodes.add("Clip", rows, *ends)
     rows = nodes.add("Sub", rows, nodes.constant(middle.astype(dtype), "middle"))
     products = _product(nodes, rows, (2 * gamma * near).astype(dtype), lengths.astype(dtype))
     own = nodes.add("ReduceSumSquare", rows, nodes.constant(np.array([1]), "axes"), keepdims=1)
@@ -166,6 +161,8 @@ def svm_classifier(node: Node, version: int, make: Any) -> list[Node]:
         raise FormatError(
             f"onnx: {node.op}: vectors_per_class is {tuple(per_class)[:8]} for {count} classes: expected one for each"
         )
+    if count < 2:
+        raise UnsupportedError(f"{node.op} with support vectors of one class")
     vectors = _matrix(node, "support_vectors", sum(per_class))
     pairs = count * (count - 1) // 2
     weights = floats_of(node, "coefficients")
@@ -186,10 +183,10 @@ def svm_classifier(node: Node, version: int, make: Any) -> list[Node]:
             raise FormatError(f"onnx: {node.op}: has {len(a)} prob_a and {len(b)} prob_b: expected {pairs}")
         shares = nodes.add("SvmProbabilities", scores, classes=count, prob_a=a, prob_b=b)
         nodes.transformed(shares, transform, 1)
-    elif count > 2 or transform == "PROBIT":
+    elif count > 2:
         nodes.transformed(scores, transform, 1)
     else:
-        nodes.two(scores, transform != "NONE", 1)
+        nodes.transformed_two(scores, transform != "NONE", transform, 1)
     return nodes.made
 
 

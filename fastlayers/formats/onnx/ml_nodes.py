@@ -73,10 +73,23 @@ class Nodes(_Nodes):
         flat = self.add("Reshape", scores, self.constant(np.array([-1]), "flat"))
         return self.integers(self.add("Greater", flat, self.constant(np.float32(bound), "bound")))
 
-    def two(self, score: str, complement: bool, to: int | None = None) -> str:
+    def _two(self, score: str, complement: bool, to: int | None = None) -> str:
         """The only score s as the scores of two classes: (1 - s, s), or (-s, s)."""
         bias = (self.constant(np.array([1, 0], np.float32), "bias"),) if complement else ()
         return self.add("Gemm", score, self.constant(np.array([[-1, 1]], np.float32), "two"), *bias, to=to)
+
+    def transformed_two(self, score: str, complement: bool, transform: str, to: int) -> None:
+        """Output `to`: the only score s as two, transformed. As in onnxruntime, LOGISTIC is taken of (-s, s) and PROBIT of
+        (1 - s, s); both kinds of softmax leave (1 - s, s) or (-s, s) as it is.
+        """
+        if not self.wants(to):
+            return
+        if transform in ("LOGISTIC", "PROBIT"):
+            self.transformed(self._two(score, transform == "PROBIT"), transform, to)
+        elif transform in TRANSFORMS:
+            self._two(score, complement, to)
+        else:
+            raise UnsupportedError(f"{self.node.op} with post_transform={transform!r:.80}")
 
 
 def labels_of(node: Node, integers: str) -> Labels:

@@ -225,7 +225,11 @@ def tree_ensemble_classifier(node: Node, version: int, make: Any) -> list[Node]:
         score = _trees(node, nodes, arrays, 1, SUM, base[:1] if base.size else np.zeros(1))
         if nodes.wants(0):
             nodes.labels(nodes.above(score, 0.5 if shares else 0.0), labels, 0)
-        _two_scores(nodes, score, transform, shares, second)
+        if not second:
+            nodes.transformed_two(score, shares, transform, 1)
+        elif nodes.wants(1):  # nothing for the first, as in onnxruntime
+            zero = nodes.constant(np.array([[0, 1]], np.float32), "second")
+            nodes.transformed(nodes.add("Gemm", score, zero), transform, 1)
         return nodes.made
     base = base if base.size == count else np.concatenate([base, np.zeros(count - base.size)])
     scores = _trees(node, nodes, arrays, count, SUM, base)
@@ -233,20 +237,3 @@ def tree_ensemble_classifier(node: Node, version: int, make: Any) -> list[Node]:
         nodes.labels(nodes.best(scores), labels, 0)
     nodes.transformed(scores, transform, 1)
     return nodes.made
-
-
-def _two_scores(nodes: Nodes, score: str, transform: str, shares: bool, second: bool) -> None:
-    """Output 1, as onnxruntime has it: a score s that leaves give to the second class makes (0, s), one of the first class makes
-    (1 - s, s) if it is a share, else (-s, s).
-    """
-    if not nodes.wants(1):
-        return
-    if second:
-        zero = nodes.constant(np.array([[0, 1]], np.float32), "second")
-        nodes.transformed(nodes.add("Gemm", score, zero), transform, 1)
-    elif transform == "LOGISTIC":
-        nodes.transformed(nodes.two(score, False), transform, 1)
-    elif transform == "PROBIT":
-        nodes.transformed(nodes.two(score, True), transform, 1)
-    else:
-        nodes.two(score, shares, 1)

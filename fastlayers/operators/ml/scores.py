@@ -14,7 +14,7 @@ __all__: list[str] = []
 
 Arrays = tuple[np.ndarray, ...]
 # Of the approximation of the inverse error function that ai.onnx.ml's engines share (Winitzki's).
-_A = np.float32(0.147)
+_A = 0.147
 _ROUNDS = 100
 
 
@@ -25,9 +25,9 @@ def _infer(n: View) -> list[Spec]:
 
 def _probit_run(n: View, x: np.ndarray) -> Arrays:
     """The inverse of the normal distribution's integral: sqrt(2) erfinv(2x - 1)."""
-    y = 2 * x - 1
+    y = 2 * x.astype(np.float64) - 1  # roots cancel near 1/2
     log = np.log((1 - y) * (1 + y))
-    v = 2 / (np.float32(math.pi) * _A) + log / 2
+    v = 2 / (math.pi * _A) + log / 2
     return ((math.sqrt(2) * np.sign(y) * np.sqrt(np.sqrt(v * v - log / _A) - v)).astype(x.dtype),)
 
 

@@ -17,7 +17,7 @@ from ..kernels.table import Activation
 from ..operators import Spec, Traits, traits_of
 from ..operators.graphs import Values
 
-__all__ = ["Net", "merged"]
+__all__ = ["Net", "merged", "of_columns"]
 
 
 class Net(Values):
@@ -46,8 +46,15 @@ class Net(Values):
         """The array that a name stands for, if it is constant, in a graph around this one too."""
         return None if name is None else self.known.get(name)
 
-    def scalar(self, name: str | None) -> float | None:
-        """A constant of one element as a float."""
+    def scalar(self, name: str | None, beside: str | None) -> float | None:
+        """A constant of one element as a float, if the value that it is combined with keeps its shape: it has no more axes than
+        that, and none where that has an unknown number.
+        """
+        array = self.value(name)
+        return None if array is None or array.ndim > (self.rank(beside) or 0) else self.parameter(name)
+
+    def parameter(self, name: str | None) -> float | None:
+        """A constant of one element as a float, whose axes make no difference: a bound or a filling, no operand."""
         array = self.value(name)
         return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
@@ -141,6 +148,11 @@ class Net(Values):
         nodes, names = needed(self.nodes, self.kept)
         graph, constants = self.source, {name: array for name, array in self.constants.items() if name in names}
         return Graph(graph.inputs, graph.outputs, nodes, constants, graph.values)
+
+
+def of_columns(bias: np.ndarray, count: int) -> bool:
+    """Whether what Gemm adds to a matrix of so many columns is one number a column, or one number: the same for every row."""
+    return bias.size in (1, count) and bias.shape[:-1] in ((), (1,))
 
 
 def merged(node: Node, **changes: Any) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _factors(net: Net, node: Node) -> tuple[list[tuple[str | None, Node]], float
     found: list[tuple[str | None, Node]] = []
     constant, gone = 1.0, []
     for i, name in enumerate(node.inputs):
-        c, maker = net.scalar(name), net.producer(name)
+        c, maker = net.scalar(name, node.inputs[1 - i]), net.producer(name)
         inner: list[tuple[str | None, Node]] = []
         if maker is not None and maker.op in ("Mul", "Div") and net.single(name) is node and "activation" not in maker.attributes:
             inner, factor, more = _factors(net, maker)
@@ -80,12 +80,12 @@ def _hard_swish(net: Net, at: int, node: Node) -> bool:
         if clip is None or clip.op != "Clip" or len(clip.inputs) < 3 or net.single(part) is not reader or not net.is_float32(x):
             continue
         shifted = net.producer(clip.inputs[0])
-        limits = net.scalar(clip.inputs[1]) == 0 and net.scalar(clip.inputs[2]) == 6
+        limits = net.parameter(clip.inputs[1]) == 0 and net.parameter(clip.inputs[2]) == 6
         if not limits or shifted is None or shifted.op != "Add" or "activation" in shifted.attributes:
             continue
         if net.single(clip.inputs[0]) is not clip:
             continue
-        if any(shifted.inputs[i] == x and net.scalar(shifted.inputs[1 - i]) == 3 for i in (0, 1)):
+        if any(shifted.inputs[i] == x and net.scalar(shifted.inputs[1 - i], x) == 3 for i in (0, 1)):
             net.replace(at, Node("HardSwish", (x,), node.outputs, {}), shifted, clip, *gone)
             return True
     return False
@@ -148,9 +148,10 @@ def _polynomial(net: Net, name: str | None, x: str | None, made: list[Node], dep
     """A value as a polynomial in x: its coefficients by power; None if it is none. `made` gets the nodes that compute it."""
     if name == x:
         return {1: 1.0}
-    constant, maker = net.value(name), net.producer(name)
-    if constant is not None:
-        return {0: float(constant.reshape(-1)[0])} if constant.size == 1 and constant.ndim <= (net.rank(x) or 0) else None
+    maker = net.producer(name)
+    if net.value(name) is not None:
+        number = net.scalar(name, x)
+        return None if number is None else {0: number}
     if maker is None or depth == _DEEPEST or not _plain(net, maker):
         return None
     p, q = (_polynomial(net, inner, x, made, depth + 1) for inner in maker.inputs)

@@ -38,12 +38,9 @@ def apply(net: Net) -> None:
 def _without_nan(net: Net, choice: Node) -> Node | None:
     """The node whose result a Where is, but for 0 in place of NaN; None if it is another choice, or others read it too."""
     name, test = choice.inputs[2], net.producer(choice.inputs[0])
-    zero, spec = net.value(choice.inputs[1]), net.spec(name)
     if test is None or test.op != "IsNaN" or test.inputs[0] != name or net.single(choice.inputs[0]) is not choice:
         return None
-    if zero is None or zero.size != 1 or zero.reshape(-1)[0] != 0 or spec is None or zero.ndim > len(spec.shape or ()):
-        return None
-    if name is None or name in net.kept or len(net.readers.get(name, ())) != 2:
+    if net.scalar(choice.inputs[1], name) != 0 or name is None or name in net.kept or len(net.readers.get(name, ())) != 2:
         return None
     return net.producer(name)
 
@@ -86,8 +83,8 @@ def _scaled(net: Net, name: str | None, reader: Node) -> tuple[str | None, float
         if maker is None or maker.op not in ("Mul", "Div") or net.single(name) is not reader or "activation" in maker.attributes:
             return name, scale, gone
         for i in (1, 0) if maker.op == "Mul" else (1,):
-            constant = net.scalar(maker.inputs[i])
-            if constant and (net.value(maker.inputs[i]).ndim <= 1):  # type: ignore[union-attr]
+            constant = net.scalar(maker.inputs[i], maker.inputs[1 - i])
+            if constant:
                 scale = scale * constant if maker.op == "Mul" else scale / constant
                 gone.append(maker)
                 reader, name = maker, maker.inputs[1 - i]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir.graph import Node
-from ._net import Net
+from ._net import Net, of_columns
 
 __all__ = ["apply"]
 
@@ -43,7 +43,7 @@ def _gemm(net: Net, at: int, node: Node) -> None:
         inputs[1] = net.constant(scaled, str(node.inputs[1]))
     if len(node.inputs) > 2 and node.inputs[2] is not None:
         bias = net.value(node.inputs[2])
-        if bias is None or bias.dtype != np.float32 or (bias.ndim == 2 and bias.shape[0] != 1) or bias.size not in (1, columns):
+        if bias is None or bias.dtype != np.float32 or not of_columns(bias, columns):
             return
         if beta == 1 and bias.shape == (columns,):
             inputs.append(node.inputs[2])

@@ -52,10 +52,10 @@ def _normalized(net: Net, at: int, node: Node) -> None:
     if total is None or total.op != "Add" or _mean(net, centred.inputs[1]) != x:
         return
     for i in (0, 1):
-        epsilon, square = net.scalar(total.inputs[1 - i]), net.producer(_mean(net, total.inputs[i]))
+        epsilon, square = net.scalar(total.inputs[1 - i], total.inputs[i]), net.producer(_mean(net, total.inputs[i]))
         if epsilon is None or square is None:
             continue
-        by_power = square.op == "Pow" and net.scalar(square.inputs[1]) == 2
+        by_power = square.op == "Pow" and net.scalar(square.inputs[1], square.inputs[0]) == 2
         by_product = square.op == "Mul" and square.inputs[0] == square.inputs[1]
         source = net.producer(square.inputs[0])
         # Exporters may write the difference twice.
@@ -72,7 +72,7 @@ def _square(net: Net, name: str | None) -> str | None:
     node = net.producer(name)
     if node is None or "activation" in node.attributes:
         return None
-    power = node.op == "Pow" and net.scalar(node.inputs[1]) == 2 and net.value(node.inputs[1]).ndim == 0  # type: ignore[union-attr]
+    power = node.op == "Pow" and net.scalar(node.inputs[1], node.inputs[0]) == 2
     return node.inputs[0] if power or (node.op == "Mul" and node.inputs[0] == node.inputs[1]) else None
 
 
@@ -89,9 +89,9 @@ def _inverse_root(net: Net, name: str | None) -> str | None:
         return None
     if node.op == "Reciprocal":
         return _root(net, node.inputs[0])
-    if node.op == "Div" and net.scalar(node.inputs[0]) == 1 and net.value(node.inputs[0]).ndim == 0:  # type: ignore[union-attr]
+    if node.op == "Div" and net.scalar(node.inputs[0], node.inputs[1]) == 1:
         return _root(net, node.inputs[1])
-    power = node.op == "Pow" and net.scalar(node.inputs[1]) == -0.5 and net.value(node.inputs[1]).ndim == 0  # type: ignore[union-attr]
+    power = node.op == "Pow" and net.scalar(node.inputs[1], node.inputs[0]) == -0.5
     return node.inputs[0] if power else None
 
 
@@ -111,10 +111,10 @@ def _by_root(net: Net, at: int, node: Node) -> None:
         ):
             continue
         for k in (0, 1):
-            epsilon = net.value(total.inputs[1 - k])
-            if epsilon is not None and epsilon.ndim == 0 and x is not None and _square(net, _mean(net, total.inputs[k])) == x:
+            epsilon = net.scalar(total.inputs[1 - k], total.inputs[k])
+            if epsilon is not None and x is not None and _square(net, _mean(net, total.inputs[k])) == x:
                 ones = net.constant(np.ones(size, np.float32), node.outputs[0])
-                attributes = {"axis": -1, "epsilon": float(epsilon)}
+                attributes = {"axis": -1, "epsilon": epsilon}
                 net.replace(at, Node("RMSNormalization", (x, ones), node.outputs, attributes))
                 return
 

@@ -68,9 +68,11 @@ def _channelwise(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.ndarr
         if before is None or before.op == "Linear" or rank is None or constant.ndim > rank:
             continue
         channels = _channels(net, before)
+        if channels is None:
+            continue
         wide = (1,) * (rank - constant.ndim) + constant.shape
         at = _axis(net, before) % rank
-        if channels is None or (constant.size != 1 and (wide[at] != channels or constant.size != channels)):
+        if constant.size != 1 and (wide[at] != channels or constant.size != channels):
             continue
         values = np.broadcast_to(constant.reshape(-1).astype(np.float64), (channels,))
         found = line(values, 1 - i) if line is not None else None

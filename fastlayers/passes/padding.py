@@ -56,5 +56,5 @@ def _same_filling(net: Net, node: Node, pad: Node) -> bool:
     if pad.attributes.get("mode", "constant") != "constant":
         return False
     value = pad.inputs[2] if len(pad.inputs) > 2 else None
-    fill, padding = 0.0 if value is None else net.scalar(value), net.traits(node).padding
+    fill, padding = 0.0 if value is None else net.parameter(value), net.traits(node).padding
     return fill is not None and padding is not None and fill == padding(net.view(node))

@@ -25,7 +25,7 @@ from .._tuples import NamedTuple
 from ..ir.graph import Node
 from ..operators import OPERATORS, Spec, View
 from ..operators.quantized.parameters import BYTES, dequantized, quantized
-from ._net import Net
+from ._net import Net, of_columns
 
 __all__ = ["apply"]
 
@@ -72,7 +72,7 @@ class _Change:
             return None
         if node.attributes.get("block_size", 0) or scale.dtype != np.float32 or node.attributes.get("output_dtype", 0) > 13:
             return None
-        if scale.size != 1 and not channels:
+        if scale.ndim > 1 or (zero is not None and zero.ndim > 1) or (scale.size != 1 and not channels):
             return None
         if not (np.isfinite(scale) & (scale > 0)).all():  # order is preserved, and steps can be divided by
             return None
@@ -152,7 +152,7 @@ class _Change:
             if stored.shape == (count,) and np.allclose(scale.reshape(-1), step, rtol=1e-6, atol=0):
                 return True, node.inputs[0]
             values = dequantized(stored, scale.reshape(-1))
-        if values is None or values.size not in (1, count) or values.dtype != np.float32:
+        if values is None or not of_columns(values, count) or values.dtype != np.float32:
             return False, None
         with np.errstate(all="ignore"):
             whole = np.rint(np.broadcast_to(values.reshape(-1).astype(np.float64), (count,)) / step)
@@ -179,12 +179,12 @@ class _Change:
         if (
             following is not None
             and following.op in ("Relu", "Clip")
-            and all(net.scalar(i) is not None for i in following.inputs[1:] if i is not None)
+            and all(net.parameter(i) is not None for i in following.inputs[1:] if i is not None)
         ):
             acts, out = [following], following.outputs[0]
         found, count = self.behind(out), int(net.value(w.name).shape[0])  # type: ignore[union-attr]
         right, bias = self.bias(node.inputs[2] if len(node.inputs) > 2 else None, x, w, count)
-        if found is None or not right or len(node.inputs) > 3:
+        if found is None or not right or len(node.inputs) > 3 or (bias and net.rank(node.inputs[2]) != 1):
             return
         end, y = found
         inputs: list[str | None] = [*_names(x), *_names(w), y.scale_name, y.zero_name, *([bias] if bias else [])]
@@ -197,7 +197,7 @@ class _Change:
         low, high = (
             (0.0, None)
             if act.op == "Relu"
-            else (self.net.scalar((*act.inputs, None)[1]), self.net.scalar((*act.inputs, None, None)[2]))
+            else (self.net.parameter((*act.inputs, None)[1]), self.net.parameter((*act.inputs, None, None)[2]))
         )
         every = np.arange(256, dtype=np.uint8).view(y.zero.dtype)
         for bound, pick in ((low, np.maximum), (high, np.minimum)):
@@ -355,6 +355,8 @@ class _Change:
                 continue
             if spec is None or spec.shape is None or any(d != 1 for d in spec.shape) or spec.dtype != np.float32:
                 continue
+            if len(spec.shape) > (net.rank(node.inputs[0]) or 0):
+                continue  # the result has as many axes
             zeros = (*node.inputs[2:], None, None)[:2]
             inputs = (*node.inputs[:2], a, w, *zeros)
             self.put(mul, Node("MatMulIntegerToFloat", inputs, mul.outputs, {}), cast, node)

@@ -21,7 +21,7 @@ from fastlayers.passes._net import Net
 from fastlayers.program import Program
 from fastlayers.program.steps import steps
 
-__all__ = ["Changed", "changes", "unharmed"]
+__all__ = ["Changed", "alike", "changes", "rebuilt", "unharmed"]
 
 
 class Changed(NamedTuple):
@@ -32,7 +32,8 @@ class Changed(NamedTuple):
     what: str
 
 
-def _rebuilt(made: Graph, **parts: Any) -> Graph:
+def rebuilt(made: Graph, **parts: Any) -> Graph:
+    """The graph with other parts."""
     whole = {name: getattr(made, name) for name in ("inputs", "outputs", "nodes", "constants", "values")}
     return Graph(**{**whole, **parts})
 
@@ -44,6 +45,7 @@ def _array(a: np.ndarray, how: str) -> np.ndarray:
         "float16": lambda: a.astype(np.float16),
         "int64": lambda: a.astype(np.int64),
         "one axis more": lambda: a[None],
+        "more axes than others have": lambda: a.reshape((1,) * max(6 - a.ndim, 0) + a.shape),
         "an axis after": lambda: a[..., None],
         "one axis less": lambda: (
             a.reshape(a.shape[1:]) if a.ndim and a.shape[0] == 1 else a[..., 0] if a.ndim and a.shape[-1] else a
@@ -58,8 +60,8 @@ def _array(a: np.ndarray, how: str) -> np.ndarray:
         return np.array(forms[how](), order="C")
 
 
-_ARRAYS = ("float64", "float16", "int64", "one axis more", "an axis after", "one axis less", "one element", "no axes", "empty",
-           "negative", "not a number")  # fmt: skip
+_ARRAYS = ("float64", "float16", "int64", "one axis more", "more axes than others have", "an axis after", "one axis less",
+           "one element", "no axes", "empty", "negative", "not a number")  # fmt: skip
 
 
 def _values(value: Any) -> Iterator[Any]:
@@ -111,22 +113,22 @@ def _all(made: Graph, given: Sequence[np.ndarray]) -> Iterator[Callable[[], Chan
     """What makes each of them: of hundreds, a few are made."""
 
     def node(i: int, other: Node, what: str) -> Changed:
-        return Changed(_rebuilt(made, nodes=(*made.nodes[:i], other, *made.nodes[i + 1 :])), list(given), what)
+        return Changed(rebuilt(made, nodes=(*made.nodes[:i], other, *made.nodes[i + 1 :])), list(given), what)
 
     def constant(name: str, how: str) -> Changed:
         constants = {**made.constants, name: _array(made.constants[name], how)}
-        return Changed(_rebuilt(made, constants=constants), list(given), f"{name}: {how}")
+        return Changed(rebuilt(made, constants=constants), list(given), f"{name}: {how}")
 
     def fed(i: int, how: str) -> Changed:
         array, value = _array(given[i], how), made.inputs[i]
         opened = value._replace(shape=tuple(f"n{k}" for k in range(array.ndim)), dtype=array.dtype)
         inputs = (*made.inputs[:i], opened, *made.inputs[i + 1 :])
-        return Changed(_rebuilt(made, inputs=inputs), [*given[:i], array, *given[i + 1 :]], f"{value.name}: {how}")
+        return Changed(rebuilt(made, inputs=inputs), [*given[:i], array, *given[i + 1 :]], f"{value.name}: {how}")
 
     def rankless(i: int) -> Changed:
         value = made.inputs[i]
         inputs = (*made.inputs[:i], value._replace(shape=None), *made.inputs[i + 1 :])
-        return Changed(_rebuilt(made, inputs=inputs), list(given), f"{value.name}: no rank")
+        return Changed(rebuilt(made, inputs=inputs), list(given), f"{value.name}: no rank")
 
     for i, one in enumerate(made.nodes):
         yield from (partial(node, i, other, what) for other, what in _node_changes(one))
@@ -197,7 +199,7 @@ def _in_float32(changed: Changed) -> list[np.ndarray] | None:
     wide = [v._replace(dtype=np.dtype(np.float32)) if v.dtype == half else v for v in made.inputs]
     constants = {n: a.astype(np.float32) if a.dtype == half else a for n, a in made.constants.items()}
     given = [a.astype(np.float32) if a.dtype == half else a for a in changed.given]
-    results, _ = _run(_rebuilt(made, inputs=tuple(wide), constants=constants), given)
+    results, _ = _run(rebuilt(made, inputs=tuple(wide), constants=constants), given)
     return None if isinstance(results, Error) else results
 
 
@@ -210,12 +212,17 @@ def _compare(what: str, made: Graph, given: Sequence[np.ndarray], want: list[np.
     if not slow:
         assert not slower, f"{what}: {slower} run in numpy, as nothing did before, in {made!r}"
     for a, b in zip(got, want, strict=True):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype), f"{what}: {made!r}"
-        if b.dtype.kind == "f" and b.size:
-            finite = np.abs(b[np.isfinite(b)].astype(np.float64))
-            near = 2e-3 if b.dtype == np.float16 else 1e-4
-            np.testing.assert_allclose(a, b, rtol=near, atol=near * max(1.0, finite.max() if finite.size else 1.0), err_msg=what)
-        elif b.dtype.kind in "iu" and b.dtype.itemsize == 1:  # a sum of products may be rounded to the next step
-            assert np.abs(a.astype(int) - b.astype(int)).max(initial=0) <= 1, what
-        else:
-            np.testing.assert_array_equal(a, b, err_msg=what)
+        alike(a, b, f"{what}: {made!r}")
+
+
+def alike(a: np.ndarray, b: np.ndarray, what: str) -> None:
+    """Fails unless two results have the same shape and dtype, and values that are near."""
+    assert (a.shape, a.dtype) == (b.shape, b.dtype), f"{what}: {a.dtype} {a.shape}, expected {b.dtype} {b.shape}"
+    if b.dtype.kind == "f" and b.size:
+        finite = np.abs(b[np.isfinite(b)].astype(np.float64))
+        near = 2e-3 if b.dtype == np.float16 else 1e-4
+        np.testing.assert_allclose(a, b, rtol=near, atol=near * max(1.0, finite.max() if finite.size else 1.0), err_msg=what)
+    elif b.dtype.kind in "iu" and b.dtype.itemsize == 1:  # a sum of products may be rounded to the next step
+        assert np.abs(a.astype(int) - b.astype(int)).max(initial=0) <= 1, what
+    else:
+        np.testing.assert_array_equal(a, b, err_msg=what)

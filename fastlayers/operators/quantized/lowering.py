@@ -226,10 +226,9 @@ def binary_lower(n: View, b: Builder, op: str) -> Any:
         return False
     a, c, out = n.sizes(0), n.sizes(3), b_shape(n)
     swap = math.prod(a) < math.prod(c)
-    whole, part = (c, a) if swap else (a, c)
-    if tuple(whole) != out:
+    whole, wide = ((*(1,) * (len(out) - len(shape)), *shape) for shape in ((c, a) if swap else (a, c)))
+    if whole != out:
         return False
-    wide = (1,) * (len(whole) - len(part)) + tuple(part)
     groups: list[list[int]] = []
     for size, other in zip(whole, wide, strict=True):
         if size == 1:

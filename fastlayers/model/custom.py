@@ -84,6 +84,7 @@ def operator(
 
     def declare(function: F) -> F:
         tensors, attributes = _parameters(function, name)
+        call = _by_position(function)
         if key in _DECLARED:
             if not replace:
                 raise ArgumentError(
@@ -109,7 +110,7 @@ def operator(
 
         def run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
             given = [*map(seen, arrays), *([None] * (len(tensors) - len(arrays)))]
-            result = function(*given, **_given(n))
+            result = call(*given, **_given(n))
             results = [np.asarray(part) for part in (result if isinstance(result, tuple) else (result,))]
             wanted = infer_specs(View(n.node, [None if a is None else Spec(a.shape, a.dtype) for a in arrays], arrays))
             got, expected = [a.shape for a in results], [spec.shape for spec in wanted]
@@ -137,7 +138,7 @@ def operator(
             made = Call(key, inputs, values).give([(shape, FLOAT32) for shape in shapes])
             return made if isinstance(found, list) else made[0]
 
-        recorded = op(key, " ".join(tensors), rule, records)(_plain(function, tensors, name))
+        recorded = op(key, " ".join(tensors), rule, records)(_plain(function, call, tensors, name))
         OPERATORS[key] = Operator(
             key, infer_specs, run, lowered if hasattr(function, "py_func") else None, traits, frozenset(attributes)
         )
@@ -191,7 +192,23 @@ def _shapes(name: str, infer: Infer | None, shapes: Sequence[Any], attributes: M
     return found
 
 
-def _plain(function: Callable[..., Any], tensors: Sequence[str], name: str) -> Callable[..., Any]:
+def _by_position(function: Any) -> Callable[..., Any]:
+    """What calls the function: Numba's functions take keyword-only parameters by position, and none of their defaults."""
+    if not hasattr(function, "py_func") or not function.py_func.__code__.co_kwonlyargcount:
+        return function  # type: ignore[no-any-return]
+    from ..kernels.jit.users import positional
+
+    signature, plain = inspect.signature(function.py_func), positional(function)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return plain(*bound.arguments.values())
+
+    return call
+
+
+def _plain(function: Callable[..., Any], call_it: Callable[..., Any], tensors: Sequence[str], name: str) -> Callable[..., Any]:
     """The function as it is called on arrays: its inputs become contiguous float32."""
     from ..graph.arrays import as_float32
 
@@ -202,7 +219,7 @@ def _plain(function: Callable[..., Any], tensors: Sequence[str], name: str) -> C
         for tensor in tensors:
             value = bound.arguments[tensor]
             bound.arguments[tensor] = None if value is None else as_float32(value, name, tensor)
-        return function(*bound.args, **bound.kwargs)
+        return call_it(*bound.args, **bound.kwargs)
 
     call.__name__ = call.__qualname__ = getattr(function, "__name__", name)
     call.__doc__ = function.__doc__

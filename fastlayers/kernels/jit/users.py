@@ -6,10 +6,12 @@ It imports Numba as `_njit` does, for its business is that of users' own decorat
 from __future__ import annotations
 
 import inspect
-import logging
+import warnings
 from collections.abc import Mapping, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numba import from_dtype, typeof, types
 from numba.core import cgutils
@@ -21,9 +23,8 @@ from ..._forks import finish_before_fork
 from ..._locks import Lock
 from ._njit import c_function
 
-__all__ = ["Compiled", "compiled"]
+__all__ = ["Compiled", "compiled", "positional"]
 
-_log = logging.getLogger("fastlayers")
 _lock = Lock()
 finish_before_fork(_lock)
 _made: dict[Any, Compiled | None] = {}
@@ -55,7 +56,7 @@ def compiled(function: Any, inputs: Sequence[Kind], outputs: Sequence[Kind], att
     """
     bound = inspect.signature(function.py_func).bind(*(None for _ in inputs), **attributes)
     bound.apply_defaults()
-    constants = tuple(bound.args[len(inputs) :])
+    constants = tuple(bound.arguments.values())[len(inputs) :]
     key = (function, tuple(inputs), tuple(outputs), constants, tuple(map(type, constants)))
     with _lock:
         if key not in _made:
@@ -63,20 +64,25 @@ def compiled(function: Any, inputs: Sequence[Kind], outputs: Sequence[Kind], att
                 _made[key] = _compile(function, inputs, outputs, constants)
             except (NumbaError, TypeError, NotImplementedError) as error:
                 name = getattr(function, "__name__", "function")
-                _log.info("%s runs as a step of Python: Numba cannot make a C function of it: %s", name, str(error)[:200])
+                warnings.warn(
+                    f"operator: {name} runs as a step of Python, though it is compiled by Numba, which cannot make a C function of it "
+                    f"for {len(inputs)} inputs and the attributes {dict(attributes)}: {str(error).strip()[:300]}",
+                    RuntimeWarning, stacklevel=2,
+                )  # fmt: skip
                 _made[key] = None
         return _made[key]
 
 
-def _compile(function: Any, inputs: Sequence[Kind], outputs: Sequence[Kind], constants: tuple[Any, ...]) -> Compiled | None:
+def _compile(function: Any, inputs: Sequence[Kind], outputs: Sequence[Kind], constants: tuple[Any, ...]) -> Compiled:
     given, wanted = (tuple(types.Array(from_dtype(dtype), axes, "C") for axes, dtype in kinds) for kinds in (inputs, outputs))
     arguments = (*given, *map(typeof, constants))
+    function = positional(function)
     function.compile(arguments)
     result = function.overloads[arguments].signature.return_type
     several = isinstance(result, types.BaseTuple)
     parts = tuple(result) if several else (result,)
     if [getattr(part, "ndim", None) for part in parts] != [kind.ndim for kind in wanted]:
-        return None
+        raise TypeError(f"it returns {result}: expected arrays of {[kind.ndim for kind in wanted]} axes")
     take, put = _arrays(given, 0, 0), _arrays(wanted, len(given), sum(kind.ndim for kind in given))
 
     def step(sizes, operands):  # type: ignore[no-untyped-def]
@@ -88,6 +94,16 @@ def _compile(function: Any, inputs: Sequence[Kind], outputs: Sequence[Kind], con
 
     made = c_function(step, types.int32(types.CPointer(types.int64), types.CPointer(types.intp)))
     return Compiled(made.address, made)
+
+
+def positional(function: Any) -> Any:
+    """The function with its keyword-only parameters, which Numba's calls do not take, after the others, as its code has them."""
+    code = function.py_func.__code__
+    if not code.co_kwonlyargcount:
+        return function
+    code = code.replace(co_argcount=code.co_argcount + code.co_kwonlyargcount, co_kwonlyargcount=0)
+    plain = FunctionType(code, function.py_func.__globals__, function.__name__, None, function.py_func.__closure__)
+    return numba.jit(**function.targetoptions)(plain)
 
 
 def _arrays(kinds: Sequence[Any], first: int, at: int) -> Any:

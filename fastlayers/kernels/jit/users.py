@@ -65,8 +65,8 @@ def compiled(function: Any, inputs: Sequence[Kind], outputs: Sequence[Kind], att
             except (NumbaError, TypeError, NotImplementedError) as error:
                 name = getattr(function, "__name__", "function")
                 warnings.warn(
-                    f"operator: {name} runs as a step of Python, though it is compiled by Numba, which cannot make a C function of it "
-                    f"for {len(inputs)} inputs and the attributes {dict(attributes)}: {str(error).strip()[:300]}",
+                    f"operator: {name} runs as a step of Python, though Numba compiles it: no C function can be made of it for "
+                    f"{len(inputs)} inputs and the attributes {dict(attributes)}: {str(error).strip()[:300]}",
                     RuntimeWarning, stacklevel=2,
                 )  # fmt: skip
                 _made[key] = None

@@ -121,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="P",
         help="from this probability on, a frame is speech (0.5)",
     )
-    demo.add_argument("--model", metavar="ONNX", help="silero-vad's ONNX file, to be run instead of the packaged weights")
+    demo.add_argument("--model", metavar="ONNX", help="silero-vad's ONNX file, to be run instead of the packaged network, whose weights are others")
 
     commands.add_parser(
         "doctor",

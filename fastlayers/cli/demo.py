@@ -23,7 +23,7 @@ __all__ = ["load_network", "load_recording", "probabilities", "run"]
 def run(file: str | None, threshold: float, out: TextIO, model: str | None = None, as_json: bool = False) -> int:
     """Prints the segments of speech in `file`, or in the packaged recording; returns the exit code.
 
-    `model` is silero-vad's ONNX file, which then does the work instead of the packaged weights.
+    `model` is silero-vad's ONNX file, which then does the work instead of the packaged network; their weights differ.
     """
     samples = load_recording(file)
     before = fl.get_num_threads()

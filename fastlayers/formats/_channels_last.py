@@ -13,7 +13,7 @@ from typing import Any
 from .._windows import Crop, cropped_to, same_padding
 from ..operators.graphs import GraphBuilder
 
-__all__ = ["Padding", "conv", "conv_transpose", "depth_to_space", "padded", "pool", "resize", "space_to_depth"]
+__all__ = ["Padding", "conv", "conv_transpose", "depth_to_space", "padded", "pool", "resampling", "resize", "space_to_depth"]
 
 Padding = str | Sequence[tuple[int, int]]
 
@@ -72,15 +72,31 @@ def pool(
     return e.node(op, x, out=out, kernel_shape=tuple(kernel), strides=tuple(strides), x_last=True, **padded(padding), **more)
 
 
-def resize(e: GraphBuilder, x: str, sizes: str, mode: str, align_corners: bool, half_pixel: bool, out: str = "") -> str:
-    """Resamples (n, h, w, c) to `sizes`, two integers. mode: "linear" or "nearest". `half_pixel`: as TensorFlow 2 does, not 1."""
-    coordinates = "align_corners" if align_corners else "half_pixel" if half_pixel else "asymmetric"
-    # TensorFlow takes the floor of (i + 0.5) * scale, where ONNX has taken 0.5 away before it rounds.
-    nearest = "floor" if coordinates == "asymmetric" else "round_prefer_ceil"
-    return e.node(
-        "Resize", x, None, None, sizes, out=out, axes=(1, 2), mode=mode, coordinate_transformation_mode=coordinates,
-        nearest_mode=nearest,
-    )  # fmt: skip
+# TensorFlow's names of what ONNX's Resize does.
+MODES = {"nearest": "nearest", "bilinear": "linear", "bicubic": "cubic"}
+
+
+def resampling(method: str, align_corners: bool = False, half_pixel: bool = True, antialias: bool = False) -> dict[str, Any]:
+    """The attributes of Resize for TensorFlow's "nearest", "bilinear" or "bicubic". `half_pixel`: as version 2 does, not 1.
+
+    Positions are multiples of a step; the nearest element is (i + 0.5) * step, rounded down.
+    """
+    nearest = method == "nearest"
+    middle = "tf_half_pixel_for_nn" if nearest else "half_pixel"
+    return {
+        "mode": MODES[method],
+        "coordinate_transformation_mode": "align_corners" if align_corners else middle if half_pixel else "asymmetric",
+        "nearest_mode": "round_prefer_ceil" if align_corners else "floor",
+        "cubic_coeff_a": -0.5,
+        "exclude_outside": int(method == "bicubic" or (antialias and not nearest)),
+        "antialias": int(antialias and not nearest),
+        "steps": True,
+    }
+
+
+def resize(e: GraphBuilder, x: str, sizes: str, method: str, align_corners: bool, half_pixel: bool, out: str = "") -> str:
+    """Resamples (n, h, w, c) to `sizes`, two integers, by the rules of `resampling`."""
+    return e.node("Resize", x, None, None, sizes, out=out, axes=(1, 2), **resampling(method, align_corners, half_pixel))
 
 
 def _reshape(e: GraphBuilder, x: str, sizes: Sequence[int], out: str = "") -> str:

@@ -65,6 +65,7 @@ ReduceMin x_last
 ReduceProd x_last
 ReduceSum x_last
 ReduceSumSquare x_last
+Resize steps
 RoiAlign x_last
 RotaryEmbedding by_width whole
 RotaryTables axis base dim start

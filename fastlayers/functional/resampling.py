@@ -14,7 +14,7 @@ from ..graph.record import record
 from ..ir.checks import flag, integer, integers, number
 from ..ir.graph import Dim, Shape
 from ..kernels import dispatch
-from ..kernels.resize_tables import torch_taps
+from ..kernels.resize_tables import torch_tables
 from ..rules.maps import resized_rule
 from ..rules.shapes import blocks_rule
 from ._recorded import with_batch
@@ -153,12 +153,8 @@ def interpolate(
     outer, inner = (x.shape[0], x.shape[-1]) if target.last else (x.shape[0] * x.shape[1], 1)
     first, ones = 1 if target.last else 2, (1,) * (3 - target.axes)
     sizes, wanted = (tuple(s[first : first + target.axes]) for s in (x.shape, shape))
-    factors = target.factors or (None,) * target.axes
     out = empty(shape)  # before the tables: a result that there is no memory for is refused by its name
-    tables: list[Any] = [
-        None if a == b and f in (None, 1) else torch_taps(a, b, target.mode, target.align, f)
-        for a, b, f in zip(sizes, wanted, factors, strict=True)
-    ]
+    tables = torch_tables(sizes, wanted, target.mode, target.align, target.factors)
     packed = dispatch.kernel("resize_pack")((*(None,) * len(ones), *tables), (*ones, *sizes, inner))
     dispatch.kernel("resize")(x.reshape(outer, *ones, *sizes, inner), packed, out.reshape(outer, *ones, *wanted, inner))
     return out

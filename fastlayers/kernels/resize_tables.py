@@ -1,21 +1,32 @@
 """Tables of weighted taps for `resize`: where every output of an axis reads, and how much of it.
 
 A table is (index, weight), both [taps][outputs], int64 and float32; weight None: one tap of weight 1.
-Everything is found in float64. `onnx_taps` follows the text of ONNX's Resize, `torch_taps` torch's interpolate.
+Positions are float32, in the order of operations of the framework that is followed: where a position is nearly whole, or nearly
+between two elements, nothing else chooses the same element. `onnx_taps` follows onnxruntime, or TensorFlow; `torch_tables` torch.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from .._tuples import NamedTuple
 
-__all__ = ["Axis", "Table", "onnx_taps", "torch_size", "torch_taps"]
+__all__ = ["Axis", "Rule", "Table", "onnx_taps", "torch_size", "torch_tables"]
 
 Table = tuple[np.ndarray, np.ndarray | None]
+
+NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "ceil_if_smaller")
+COORDINATES = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
+    "tf_half_pixel_for_nn",
+)  # fmt: skip
+_HALF = np.float32(0.5)
+TIE = np.float32(1e-6)  # onnxruntime takes what is this near to the middle of two elements for the middle
+STEPS = 1024  # of a pixel in TensorFlow's table of cubic weights
+FEW = 128  # rows and columns of a result for which torch looks at the sizes first
 
 
 class Axis(NamedTuple):
@@ -28,6 +39,18 @@ class Axis(NamedTuple):
     end: float = 1.0
 
 
+class Rule(NamedTuple):
+    """Attributes of ONNX's Resize. `steps`: positions are multiples of size / out, as TensorFlow's, and not divided by the scale."""
+
+    mode: str = "nearest"
+    coordinates: str = "half_pixel"
+    nearest: str = "round_prefer_floor"
+    a: float = -0.75
+    exclude_outside: bool = False
+    antialias: bool = False
+    steps: bool = False
+
+
 def _cubic(x: np.ndarray, a: float) -> np.ndarray:
     """The weight of a tap at distance x in cubic interpolation."""
     x = np.abs(x)
@@ -36,64 +59,73 @@ def _cubic(x: np.ndarray, a: float) -> np.ndarray:
     return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
 
 
-def _around(x: np.ndarray, size: int, mode: str, a: float, scale: float, exclude_outside: bool) -> Table:
+def _around(x: np.ndarray, size: int, rule: Rule, scale: float = 1.0) -> Table:
     """Taps around the positions x; scale < 1 widens them (antialias). Positions outside count as the nearest one inside."""
+    x = x.astype(np.float64)
     low = np.ceil(x) - 1
-    ratio, reach = x - low, 2 if mode == "cubic" else 1
-    start = math.floor(-reach / scale) + 1
+    cubic, ratio = rule.mode == "cubic", x - low
+    if cubic and rule.steps and not rule.antialias:
+        ratio = np.rint(ratio * STEPS) / STEPS
+    start = math.floor(-(2 if cubic else 1) / scale) + 1
     offsets = np.arange(start, 2 - start)[:, None]
     distance = (offsets - ratio) * scale
-    weight = _cubic(distance, a) if mode == "cubic" else np.clip(1 - np.abs(distance), 0, 1)
+    weight = _cubic(distance, rule.a) if cubic else np.clip(1 - np.abs(distance), 0, 1)
     index = low.astype(np.int64) + offsets
-    if exclude_outside:
+    if rule.exclude_outside:
         weight = np.where((index < 0) | (index >= size), 0.0, weight)
-    if exclude_outside or scale < 1:
-        weight = weight / weight.sum(0)
+    if rule.exclude_outside or scale < 1:
+        total = weight.sum(0)
+        weight = weight / np.where(total == 0, 1.0, total)
     return index.clip(0, size - 1), weight.astype(np.float32)
 
 
-_ROUND: dict[str, Any] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
-}
-NEAREST = tuple(_ROUND)
-COORDINATES = (
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
-    "tf_half_pixel_for_nn",
-)  # fmt: skip
+def _outputs(out: int) -> np.ndarray:
+    return np.arange(out).astype(np.float32)
 
 
-def _coordinates(axis: Axis, mode: str) -> np.ndarray:
-    """Where outputs are in the input."""
-    x, size, scale = np.arange(axis.out, dtype=np.float64), axis.size, axis.scale
-    length = scale * size
+def _positions(axis: Axis, mode: str, steps: bool) -> np.ndarray:
+    """Where outputs are in the input. The order of operations is the framework's."""
+    x, one = _outputs(axis.out), np.float32(1)
+    size, out, scale = np.float32(axis.size), np.float32(axis.out), np.float32(axis.scale)
     if mode == "align_corners":
-        return x * ((size - 1) / (length - 1) if length != 1 else 0.0)
-    if mode == "asymmetric":
-        return x / scale
+        if axis.out == 1:
+            return 0 * x
+        return x * ((size - one) / (out - one)) if steps else x * (size - one) / (out - one)
     if mode == "tf_crop_and_resize":
-        width = (axis.end - axis.start) * (size - 1)
-        return axis.start * (size - 1) + (x * width / (length - 1) if length != 1 else width / 2 + 0 * x)
-    if mode == "tf_half_pixel_for_nn":  # of opsets 11 and 12
-        return (x + 0.5) / scale
-    if mode == "pytorch_half_pixel" and length == 1:
-        return x - 0.5
+        start, end = np.float32(axis.start), np.float32(axis.end)
+        if axis.out == 1:
+            return x + np.float32(0.5 * float(start + end) * float(size - one))
+        return start * (size - one) + x * (end - start) * (size - one) / (out - one)
     if mode == "half_pixel_symmetric":
-        return size / 2 * (1 - axis.out / length) + (x + 0.5) / scale - 0.5
-    return (x + 0.5) / scale - 0.5
+        offset = size / np.float32(2) * (one - out / (scale * size))
+        return (np.float64(offset) + (x.astype(np.float64) + 0.5) / np.float64(scale) - 0.5).astype(np.float32)
+    if mode == "pytorch_half_pixel" and axis.out == 1:
+        return 0 * x
+    if mode != "asymmetric":
+        x = x + _HALF
+    x = x * (size / out) if steps else x / scale
+    return x if mode in ("asymmetric", "tf_half_pixel_for_nn") else x - _HALF
 
 
-def onnx_taps(
-    axis: Axis, mode: str, coordinates: str, nearest: str, a: float, exclude_outside: bool, antialias: bool
-) -> tuple[Table, np.ndarray]:
+def _nearest(x: np.ndarray, axis: Axis, rule: Rule) -> Table:
+    mode, tie = rule.nearest, np.float32(0) if rule.steps else TIE
+    if mode == "ceil_if_smaller":  # Resize of opset 10
+        mode = "ceil" if axis.scale < 1 else "floor"
+    low = np.floor(x)
+    beyond = x - low - _HALF
+    up = {"floor": False, "ceil": x > low, "round_prefer_floor": beyond > tie, "round_prefer_ceil": beyond >= -tie}[mode]
+    return (low + up).astype(np.int64).clip(0, axis.size - 1)[None], None
+
+
+def onnx_taps(axis: Axis, rule: Rule) -> tuple[Table, np.ndarray]:
     """The taps of an axis, and which outputs are outside of the input (tf_crop_and_resize gives those their own value)."""
-    x = _coordinates(axis, coordinates)
-    outside = ((x < 0) | (x > axis.size - 1)) & (coordinates == "tf_crop_and_resize")
-    if mode == "nearest":
-        return (_ROUND[nearest](x).astype(np.int64).clip(0, axis.size - 1)[None], None), outside
-    return _around(x, axis.size, mode, a, min(axis.scale, 1.0) if antialias else 1.0, exclude_outside), outside
+    with np.errstate(all="ignore"):  # a region may be anywhere
+        x = _positions(axis, rule.coordinates, rule.steps)
+        outside = ~((x >= 0) & (x <= np.float32(axis.size - 1))) & (rule.coordinates == "tf_crop_and_resize")
+    x = np.where(outside, np.float32(0), x)
+    if rule.mode == "nearest":
+        return _nearest(x, axis, rule), outside
+    return _around(x, axis.size, rule, min(axis.scale, 1.0) if rule.antialias else 1.0), outside
 
 
 def torch_size(size: int, scale: float) -> int:
@@ -101,18 +133,37 @@ def torch_size(size: int, scale: float) -> int:
     return math.floor(size * scale)
 
 
-def torch_taps(size: int, out: int, mode: str, align_corners: bool, scale: float | None) -> Table:
-    """The taps of an axis as torch has them; `scale` is the factor that was given, if coordinates are to follow it."""
-    o: Any = np.arange(out)
-    if mode in ("nearest", "nearest-exact"):
-        # torch finds these in float32, which shows where a product is nearly whole.
-        step = np.float32(1 / scale) if scale else np.float32(size) / np.float32(max(out, 1))
-        shift = np.float32(0.5 if mode == "nearest-exact" else 0)
-        index = np.floor((o.astype(np.float32) + shift) * step).astype(np.int64)
-        return (index.clip(0, size - 1) if out != size or scale else o)[None], None
+def torch_tables(
+    sizes: Sequence[int], outs: Sequence[int], mode: str, align_corners: bool, factors: Sequence[float | None] | None = None
+) -> list[Table | None]:
+    """The taps of all spatial axes as torch has them for contiguous arrays, None for an axis that stays.
+
+    `factors` are those that were given, if positions are to follow them; torch still copies along an axis that keeps its size in
+    the linear modes, and in "nearest" for few rows and columns.
+    """
+    few = len(outs) == 2 and sum(outs) <= FEW
+    given = zip(sizes, outs, factors or (None,) * len(outs), strict=True)
+    return [_torch_taps(size, out, mode, align_corners, factor, few) for size, out, factor in given]
+
+
+def _torch_taps(size: int, out: int, mode: str, align_corners: bool, factor: float | None, few: bool) -> Table | None:
+    if size == out and (factor in (None, 1) or mode == "linear" or (few and mode == "nearest")):
+        return None
+    x, index = _outputs(out), None
     if align_corners:
-        x = o * ((size - 1) / (out - 1) if out > 1 else 0.0)
+        x = x * (np.float32(size - 1) / np.float32(max(out - 1, 1)))
     else:
-        x = (o + 0.5) * (1 / scale if scale else size / max(out, 1)) - 0.5
-        x = x if mode == "cubic" else np.maximum(x, 0)
-    return _around(x, size, mode, -0.75, 1.0, False)
+        step = np.float32(1 / factor) if factor else np.float32(size) / np.float32(max(out, 1))
+        if mode == "nearest":
+            index = np.arange(out) // 2 if few and out == 2 * size else np.floor(x * step)
+        elif mode == "nearest-exact" and few:
+            index = np.floor((x + _HALF) * step)
+        else:  # product and difference are rounded once, as by processors that have both in one instruction
+            x = ((x + _HALF).astype(np.float64) * np.float64(step) - 0.5).astype(np.float32)
+            if mode == "nearest-exact":
+                index = np.floor((np.maximum(x, 0) + 0.5).astype(np.float32))
+    if index is not None:
+        return index.astype(np.int64).clip(0, size - 1)[None], None
+    return _around(x, size, Rule(mode))
+
+

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ir.graph import Dim, Shape
 from ..kernels.reference.resize import along
-from ..kernels.resize_tables import COORDINATES, NEAREST, Axis, Table, onnx_taps, torch_taps
+from ..kernels.resize_tables import COORDINATES, NEAREST, Axis, Rule, Table, onnx_taps, torch_tables
 from ..rules.maps import resized_rule
 from ._base import Spec, View, register, unknown
 from ._traits import Traits
@@ -47,45 +47,60 @@ def _resized(n: View, shape: Sequence[int], values: Sequence[Any] = ()) -> list[
     crop = n.get("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
     if crop and (roi is not None or not n.has(1)) and len(roi or ()) != 2 * len(axes):
         raise n.fail(f"roi is {roi}: expected {2 * len(axes)} values, the starts of all axes and then their ends")
-    if any(v <= 0 for v in scales or ()) or any(v < 0 for v in sizes or ()):
+    if not all(0 < v < math.inf for v in scales or ()) or any(v < 0 for v in sizes or ()):
         raise n.fail(f"{'scales' if scales else 'sizes'} are {scales or sizes}: expected positive values")
     policy = n.get("keep_aspect_ratio_policy", "stretch")
     if policy not in ("stretch", "not_larger", "not_smaller"):
         raise n.fail(f"keep_aspect_ratio_policy is {policy!r}: expected stretch, not_larger or not_smaller")
-    if sizes is not None:
-        ratios = [want / shape[axis] if shape[axis] else 1.0 for want, axis in zip(sizes, axes, strict=True)]
+    lengths = [shape[axis] for axis in axes]
+    if sizes is None:
+        ratios = scales or []
+        outs = [_scaled(n, length, ratio) for length, ratio in zip(lengths, ratios, strict=True)]
+    else:
+        outs = [int(size) for size in sizes]
+        ratios = [float(np.float32(out) / np.float32(length)) if length else 1.0 for out, length in zip(outs, lengths, strict=True)]
         if policy != "stretch":
             ratios = [(min if policy == "not_larger" else max)(ratios)] * len(axes)
-            sizes = [math.floor(ratio * shape[axis] + 0.5) for ratio, axis in zip(ratios, axes, strict=True)]
-    else:
-        ratios = scales or []
-        sizes = [math.floor(np.float32(ratio) * np.float32(shape[axis])) for ratio, axis in zip(ratios, axes, strict=True)]
+            outs = [_scaled(n, length, ratio, 0.5) for length, ratio in zip(lengths, ratios, strict=True)]
     found: list[Axis | None] = [None] * rank
+    if outs == lengths and not crop:
+        return found  # whatever the scales are
+    copied = bool(n.get("antialias", 0)) and not crop
     for k, axis in enumerate(axes):
-        if crop or ratios[k] != 1 or int(sizes[k]) != shape[axis]:
+        if crop or outs[k] != lengths[k] or (ratios[k] != 1 and not copied):
             ends = (roi[k], roi[len(axes) + k]) if crop and roi else (0.0, 1.0)
-            found[axis] = Axis(shape[axis], int(sizes[k]), ratios[k], *ends)
-            if not shape[axis] and sizes[k]:
-                raise n.fail(f"x has shape {tuple(shape)}: cannot make {int(sizes[k])} of nothing along axis {axis}")
+            found[axis] = Axis(lengths[k], outs[k], ratios[k], *ends)
+            if not lengths[k] and outs[k]:
+                raise n.fail(f"x has shape {tuple(shape)}: cannot make {outs[k]} of nothing along axis {axis}")
     return found
 
 
+def _scaled(n: View, size: int, scale: float, more: float = 0.0) -> int:
+    """A size times a scale, in float32, and `more`, rounded down."""
+    with np.errstate(over="ignore"):
+        product = float(np.float32(size) * np.float32(scale))
+    if not product < 2.0**62:
+        raise n.fail(f"a scale is {scale:g}, x has {size} along its axis: expected a result of a size that there can be")
+    return math.floor(product + more)
+
+
 def _tables(n: View, shape: Sequence[int], values: Sequence[Any] = ()) -> Tables:
-    mode, coordinates = n.get("mode", "nearest"), n.get("coordinate_transformation_mode", "half_pixel")
-    nearest = n.get("nearest_mode", "round_prefer_floor")
+    rule = Rule(
+        n.get("mode", "nearest"),
+        n.get("coordinate_transformation_mode", "half_pixel"),
+        n.get("nearest_mode", "round_prefer_floor"),
+        n.get("cubic_coeff_a", -0.75),
+        *(bool(n.get(name, 0)) for name in ("exclude_outside", "antialias", "steps")),
+    )
     for name, value, known in (
-        ("mode", mode, ("nearest", "linear", "cubic")),
-        ("coordinate_transformation_mode", coordinates, COORDINATES),
-        ("nearest_mode", nearest, NEAREST),
+        ("mode", rule.mode, ("nearest", "linear", "cubic")),
+        ("coordinate_transformation_mode", rule.coordinates, COORDINATES),
+        ("nearest_mode", rule.nearest, NEAREST),
     ):
         if value not in known:
             raise n.fail(f"{name} is {value!r}: expected one of {', '.join(known)}")
-    a, exclude, antialias = n.get("cubic_coeff_a", -0.75), bool(n.get("exclude_outside", 0)), bool(n.get("antialias", 0))
-    return {
-        i: onnx_taps(axis, mode, coordinates, nearest, a, exclude, antialias)
-        for i, axis in enumerate(_resized(n, shape, values))
-        if axis is not None
-    }
+    axes = _resized(n, shape, values)
+    return {i: onnx_taps(axis, rule) for i, axis in enumerate(axes) if axis is not None}
 
 
 def resize_infer(n: View) -> list[Spec]:
@@ -101,7 +116,7 @@ def resize_infer(n: View) -> list[Spec]:
     if scales is None or n.get("axes"):
         return [unknown(len(shape), dtype)]
     sizes: list[Dim] = [
-        math.floor(np.float32(s) * np.float32(d)) if isinstance(d, int) else d if s == 1 else None
+        _scaled(n, d, s) if isinstance(d, int) else d if s == 1 else None
         for d, s in zip(shape, scales, strict=True)
     ]
     return [Spec(tuple(sizes), dtype)]
@@ -182,13 +197,9 @@ def interpolate_infer(n: View) -> list[Spec]:
 def _interpolated(n: View, shape: Sequence[int]) -> Tables:
     last = n.get("x_last", False)
     space: Any = spatial(tuple(shape), last)
-    factors = n.get("factors") or (None,) * len(space)
-    found: Tables = {}
-    for i, (size, out, factor) in enumerate(zip(space, _sizes(n, tuple(shape)), factors, strict=True), 1 if last else 2):
-        if size != out or factor not in (None, 1):
-            table = torch_taps(size, out, n.get("mode"), bool(n.get("align_corners")), factor)  # type: ignore[arg-type]
-            found[i] = table, np.zeros(1, bool)
-    return found
+    outs: Any = _sizes(n, tuple(shape))
+    tables = torch_tables(space, outs, n.get("mode"), bool(n.get("align_corners")), n.get("factors"))
+    return {i: (table, np.zeros(1, bool)) for i, table in enumerate(tables, 1 if last else 2) if table is not None}
 
 
 register(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._channels_last import MODES, resampling
 from .build import FLOAT32, INT32, INT64, Build, Refused, Tensor
 from .layer import tensors
 from .ops import OPERATIONS, integer, listed, put
@@ -286,12 +287,10 @@ def resize(
     """Images of another size; `fill_mode` and `fill_value` are for what is padded to a ratio, which is refused."""
     if crop_to_aspect_ratio or pad_to_aspect_ratio:
         raise Refused("crop_to_aspect_ratio or pad_to_aspect_ratio")
-    if interpolation not in ("nearest", "bilinear", "bicubic"):
+    if interpolation not in MODES:
         raise Refused(f"interpolation {interpolation!r}")
     first = images.rank - 3 + (data_format == "channels_first")
-    mode = {"nearest": "nearest", "bilinear": "linear", "bicubic": "cubic"}[interpolation]
     return b.op(
-        "Resize", b.floats(images), None, None, b.ints(*(integer(s) for s in size)), axes=(first, first + 1), mode=mode,
-        coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil", cubic_coeff_a=-0.5,
-        exclude_outside=int(mode == "cubic"), antialias=int(bool(antialias) and mode != "nearest"),
+        "Resize", b.floats(images), None, None, b.ints(*(integer(s) for s in size)), axes=(first, first + 1),
+        **resampling(interpolation, antialias=bool(antialias)),
     )  # fmt: skip

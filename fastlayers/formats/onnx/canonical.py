@@ -197,11 +197,12 @@ def _resize(node: Node, version: int, make: GraphBuilder) -> list[Node]:
 
 
 def _old_resize(node: Node, inputs: tuple[str | None, ...]) -> Node:
+    # Opset 10 does not say how positions are rounded. This is what onnxruntime does.
     mode = node.attributes.get("mode", "nearest")
     attributes = {
         "mode": "linear" if mode == "bilinear" else mode,
         "coordinate_transformation_mode": "asymmetric",
-        "nearest_mode": "floor",
+        "nearest_mode": "ceil_if_smaller" if node.op == "Resize" else "floor",
     }
     return Node("Resize", (inputs[0], None, *inputs[1:]), node.outputs, attributes)
 

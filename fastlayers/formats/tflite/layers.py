@@ -205,10 +205,10 @@ def local_response_normalization(c: Call) -> str:
     return c.e.node("LRN", c.x(0), size=size, alpha=o["alpha"] * size, beta=o["beta"], bias=o["bias"], x_last=True)
 
 
-def _resize(mode: str) -> Rule:
+def _resize(method: str) -> Rule:
     def rule(c: Call) -> str:
         wanted = c.x(1) if c.constant(1) is None else c.e.ints(c.ints(1, "sizes"))
-        return last.resize(c.e, c.x(0), wanted, mode, bool(c.options["align_corners"]), bool(c.options["half_pixel_centers"]))
+        return last.resize(c.e, c.x(0), wanted, method, bool(c.options["align_corners"]), bool(c.options["half_pixel_centers"]))
 
     return rule
 
@@ -260,7 +260,7 @@ RULES: dict[str, Rule] = {
     "LOCAL_RESPONSE_NORMALIZATION": local_response_normalization,
     "LOG_SOFTMAX": lambda c: c.e.node("LogSoftmax", c.x(0), axis=-1),
     "MAX_POOL_2D": _pool("MaxPool"),
-    "RESIZE_BILINEAR": _resize("linear"),
+    "RESIZE_BILINEAR": _resize("bilinear"),
     "RESIZE_NEAREST_NEIGHBOR": _resize("nearest"),
     "SOFTMAX": softmax,
     "SPACE_TO_DEPTH": _blocks(last.space_to_depth),

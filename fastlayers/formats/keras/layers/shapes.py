@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..._arrays import MAX_RANK
+from ..._channels_last import MODES, resampling
 from ..build import Build, Tensor
 from ..layer import Layer, layer
 
@@ -101,18 +102,9 @@ def resize(
     antialias: bool = False,
 ) -> Tensor:
     """Space resampled as Keras does: half-pixel centres."""
-    if mode not in ("nearest", "bilinear", "bicubic"):
+    if mode not in MODES:
         this.refuse(f"interpolation by {mode!s:.40}")
-    attributes = {
-        "mode": {"nearest": "nearest", "bilinear": "linear", "bicubic": "cubic"}[mode],
-        "coordinate_transformation_mode": "half_pixel",
-        "nearest_mode": "round_prefer_ceil",
-        "cubic_coeff_a": -0.5,
-        "exclude_outside": int(mode == "bicubic"),
-        "antialias": int(antialias),
-    }
-    if mode == "nearest":
-        attributes["antialias"] = 0
+    attributes = resampling(mode, antialias=antialias)
     x = b.floats(x)
     if scales is not None:
         return b.op("Resize", x, None, b.constant(scales), None, **attributes)

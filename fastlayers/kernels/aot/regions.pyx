@@ -96,27 +96,28 @@ cdef void pool_task(void *context, int64_t k, int worker) noexcept nogil:
 
 
 cdef struct Grid:
-    double start, step       # of samples, over all bins of an axis
+    float start, length      # of an axis, and of each of its bins
     int64_t each, size       # samples of a bin, positions of the axis
 
 
-cdef Grid grid(const Job *job, double first, double last, int64_t bins, int64_t size) noexcept nogil:
+cdef Grid grid(const Job *job, float first, float last, int64_t bins, int64_t size) noexcept nogil:
+    """In single precision, as everybody has it: how many samples there are would differ."""
     cdef Grid g
-    cdef double start = limited(first * job.scale - job.offset), length = limited(last * job.scale - job.offset) - start
-    if length < job.least:
-        length = job.least
-    g.each = job.samples if job.samples > 0 else <int64_t>ceil(length / bins)
-    g.each, g.size, g.start = max(g.each, <int64_t>0), size, start
-    g.step = length / bins / g.each if g.each > 0 else 0
+    cdef float scale = <float>job.scale, offset = <float>job.offset, start = first * scale, end = last * scale
+    start, end = <float>limited(start - offset), <float>limited(end - offset)
+    g.length = max(end - start, <float>job.least) / <float>bins
+    g.each = job.samples if job.samples > 0 else max(<int64_t>ceil(g.length), <int64_t>0)
+    g.size, g.start = size, start
     return g
 
 
-cdef inline bint sample(const Grid *g, int64_t i, int64_t *low, int64_t *high, double *weight) noexcept nogil:
-    """Sample i of an axis: the positions around it and the weight of the higher one; False if it is outside."""
-    cdef double at = g.start + (i + 0.5) * g.step
+cdef inline bint sample(const Grid *g, int64_t bin, int64_t i, int64_t *low, int64_t *high, double *weight) noexcept nogil:
+    """Sample i of an axis, which is in a bin: the positions around it and the weight of the higher one; False if it is outside."""
+    cdef float within = (<float>(i - bin * g.each) + <float>0.5) * g.length / <float>g.each, before = <float>bin * g.length
+    cdef float at = g.start + before + within
     if at < -1 or at > g.size or at != at:
         return False
-    at = max(at, <double>0)
+    at = max(at, <float>0)
     low[0] = <int64_t>at
     if low[0] >= g.size - 1:
         low[0], high[0], weight[0] = g.size - 1, g.size - 1, 0
@@ -127,10 +128,10 @@ cdef inline bint sample(const Grid *g, int64_t i, int64_t *low, int64_t *high, d
 
 cdef void inside(const Grid *g, int64_t bin, int64_t *first, int64_t *last) noexcept nogil:
     """The samples of a bin that may be in the image: a huge box has no more of them than that."""
-    cdef double a = 0, b = g.each
+    cdef double a = 0, b = g.each, step = <double>g.length / g.each if g.each > 0 else 0
     first[0], last[0] = bin * g.each, (bin + 1) * g.each
-    if g.step > 0:
-        a, b = floor((-1 - g.start) / g.step) - 1, ceil((g.size - g.start) / g.step) + 1
+    if step > 0:
+        a, b = floor((-1 - g.start) / step) - 1, ceil((g.size - g.start) / step) + 1
         first[0], last[0] = max(first[0], <int64_t>limited(a)), min(last[0], <int64_t>limited(b))
 
 
@@ -141,7 +142,7 @@ cdef int64_t gathered(const Grid *g, int64_t bin, double *sums, int64_t *at, flo
     memset(sums, 0, g.size * sizeof(double))
     inside(g, bin, &first, &last)
     for i in range(first, last):
-        if sample(g, i, &low, &high, &part):
+        if sample(g, bin, i, &low, &high, &part):
             sums[low] += 1 - part
             sums[high] += part
     for i in range(g.size):
@@ -221,7 +222,7 @@ cdef void largest(const Job *job, const float *x, float *out, const Grid *gy, co
                     to[c * of] = 0
             for a in range(y0, y1):
                 for b in range(x0, x1):
-                    if sample(gy, a, &ly, &hy, &fy) and sample(gx, b, &lx, &hx, &fx):
+                    if sample(gy, i, a, &ly, &hy, &fy) and sample(gx, j, b, &lx, &hx, &fx):
                         corners[0], corners[1] = (ly * job.w + lx) * pixel, (ly * job.w + hx) * pixel
                         corners[2], corners[3] = (hy * job.w + lx) * pixel, (hy * job.w + hx) * pixel
                         weights[0], weights[1] = <float>((1 - fy) * (1 - fx)), <float>((1 - fy) * fx)

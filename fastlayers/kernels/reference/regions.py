@@ -69,16 +69,18 @@ def roi_align(
     if images__k.size and not 0 <= images__k.min() <= images__k.max() < len(x):
         raise ShapeError("roi_align: images: index out of range")
     ph, pw = out.shape[2:]
+    f32 = np.float32  # as everybody has it: how many samples there are would differ
     for k, box in enumerate(boxes__k4):
-        x1, y1, x2, y2 = (_limited(float(v) * scale - offset) for v in box)
-        height, width = max(y2 - y1, least), max(x2 - x1, least)
-        ny, nx = (samples if samples > 0 else max(math.ceil(v), 0) for v in (height / ph, width / pw))
+        with np.errstate(over="ignore", invalid="ignore"):
+            x1, y1, x2, y2 = (f32(_limited(float(v))) for v in box.astype(f32) * f32(scale) - f32(offset))
+        height, width = max(y2 - y1, f32(least)) / f32(ph), max(x2 - x1, f32(least)) / f32(pw)
+        ny, nx = (samples if samples > 0 else max(math.ceil(v), 0) for v in (height, width))
         for i in range(ph):
             for j in range(pw):
                 corners = [
                     _corners(x[images__k[k]], y, x_)
-                    for y in _near(y1, height / ph, ny, i, x.shape[2])
-                    for x_ in _near(x1, width / pw, nx, j, x.shape[3])
+                    for y in _near(y1, height, ny, i, x.shape[2])
+                    for x_ in _near(x1, width, nx, j, x.shape[3])
                 ]
                 if not corners or not x.shape[1]:
                     out[k, :, i, j] = 0
@@ -89,15 +91,17 @@ def roi_align(
                     out[k, :, i, j] = largest if len(corners) == ny * nx else np.maximum(largest, 0)
 
 
-def _near(start: float, length: float, samples: int, bin_: int, size: int) -> list[float]:
+def _near(start: np.float32, length: np.float32, samples: int, bin_: int, size: int) -> list[float]:
     """The samples of a bin that may be in the image: a huge box has no more of them than that."""
     if not samples:
         return []
-    step, first, last = length / samples, bin_ * samples, (bin_ + 1) * samples
+    step, first, last = float(length) / samples, 0, samples
     if step > 0:
-        first = max(first, math.floor((-1 - start) / step) - 1)
-        last = min(last, math.ceil((size - start) / step) + 1)
-    return [start + (i + 0.5) * step for i in range(first, last)]
+        before = bin_ * samples
+        first = max(first, math.floor((-1 - float(start)) / step) - 1 - before)
+        last = min(last, math.ceil((size - float(start)) / step) + 1 - before)
+    begin, half = start + np.float32(bin_) * length, np.float32(0.5)
+    return [float(begin + (np.float32(i) + half) * length / np.float32(samples)) for i in range(first, last)]
 
 
 def _corners(plane: np.ndarray, y: float, x: float) -> np.ndarray:

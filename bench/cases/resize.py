@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastlayers.kernels.resize_tables import torch_taps
+from fastlayers.kernels.resize_tables import torch_tables
 
 from . import Case, normal
 
@@ -17,7 +17,7 @@ def _resize(mode: str, c: int, size: tuple[int, ...], out: tuple[int, ...], chan
     outer, inner = (1, c) if channels_last else (c, 1)
 
     def arguments(rng: np.random.Generator) -> dict[str, Any]:
-        tables = [torch_taps(a, b, mode, False, None) for a, b in zip(size, out, strict=True)]
+        tables = torch_tables(size, out, mode, False)
         return {
             "x": normal(rng, outer, *lead, *size, inner),
             "packed": {"axes": (*(None,) * len(lead), *tables), "size": (*lead, *size, inner)},

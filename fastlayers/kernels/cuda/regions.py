@@ -41,7 +41,10 @@ def _limited(v: Any) -> Any:
 def _nearest(v: Any) -> Any:
     """The nearest whole number, halves away from zero."""
     v = _limited(v)
-    return int(floor(v + _HALF)) if v >= _ZERO else -int(floor(_HALF - v))
+    size = v if v >= _ZERO else -v
+    whole = floor(size)
+    rounded = int(whole) + (1 if size - whole >= _HALF else 0)
+    return rounded if v >= _ZERO else -rounded
 
 
 @device
@@ -151,8 +154,8 @@ def roi_align_kernel(x: F32, boxes: F32, images: I64, out: F32, of: Align) -> No
         a = _ZERO if of.mean else _LEAST
         for sample in range(ny * nx):
             sy, sx = sample // nx, sample % nx
-            y = y1 + (f32(row * ny + sy) + _HALF) * (height / f32(ny))
-            p = x1 + (f32(column * nx + sx) + _HALF) * (width / f32(nx))
+            y = y1 + f32(row) * height + (f32(sy) + _HALF) * height / f32(ny)
+            p = x1 + f32(column) * width + (f32(sx) + _HALF) * width / f32(nx)
             v0 = v1 = v2 = v3 = _ZERO
             if y >= -_ONE and y <= f32(of.h) and p >= -_ONE and p <= f32(of.w) and of.h * of.w > 0:
                 t0, t1, fy = _between(y, of.h)

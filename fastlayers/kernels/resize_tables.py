@@ -40,7 +40,7 @@ class Axis(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Attributes of ONNX's Resize. `steps`: positions are multiples of size / out, as TensorFlow's, and not divided by the scale."""
+    """Attributes of ONNX's Resize. `steps`: positions are multiples of size / out, as in TensorFlow, not quotients."""
 
     mode: str = "nearest"
     coordinates: str = "half_pixel"
@@ -79,50 +79,57 @@ def _around(x: np.ndarray, size: int, rule: Rule, scale: float = 1.0) -> Table:
     return index.clip(0, size - 1), weight.astype(np.float32)
 
 
-def _outputs(out: int) -> np.ndarray:
-    return np.arange(out).astype(np.float32)
-
-
 def _positions(axis: Axis, mode: str, steps: bool) -> np.ndarray:
     """Where outputs are in the input. The order of operations is the framework's."""
-    x, one = _outputs(axis.out), np.float32(1)
-    size, out, scale = np.float32(axis.size), np.float32(axis.out), np.float32(axis.scale)
+    x: np.ndarray = np.arange(axis.out, dtype=np.float32)
+    size, out, scale, one = np.float32(axis.size), np.float32(axis.out), np.float32(axis.scale), np.float32(1)
+    if axis.out == 1 and mode in ("align_corners", "pytorch_half_pixel"):
+        return x
     if mode == "align_corners":
-        if axis.out == 1:
-            return 0 * x
-        return x * ((size - one) / (out - one)) if steps else x * (size - one) / (out - one)
-    if mode == "tf_crop_and_resize":
+        x = x * ((size - one) / (out - one)) if steps else x * (size - one) / (out - one)
+    elif mode == "tf_crop_and_resize":
         start, end = np.float32(axis.start), np.float32(axis.end)
         if axis.out == 1:
-            return x + np.float32(0.5 * float(start + end) * float(size - one))
-        return start * (size - one) + x * (end - start) * (size - one) / (out - one)
-    if mode == "half_pixel_symmetric":
+            x = x + np.float32(0.5 * float(start + end) * float(size - one))
+        else:
+            x = start * (size - one) + x * (end - start) * (size - one) / (out - one)
+    elif mode == "half_pixel_symmetric":
         offset = size / np.float32(2) * (one - out / (scale * size))
-        return (np.float64(offset) + (x.astype(np.float64) + 0.5) / np.float64(scale) - 0.5).astype(np.float32)
-    if mode == "pytorch_half_pixel" and axis.out == 1:
-        return 0 * x
-    if mode != "asymmetric":
-        x = x + _HALF
-    x = x * (size / out) if steps else x / scale
-    return x if mode in ("asymmetric", "tf_half_pixel_for_nn") else x - _HALF
+        x = (np.float64(offset) + (x.astype(np.float64) + 0.5) / np.float64(scale) - 0.5).astype(np.float32)
+    else:
+        x = x if mode == "asymmetric" else x + _HALF
+        x = x * (size / out) if steps else x / scale
+        x = x - _HALF if mode in ("half_pixel", "pytorch_half_pixel") else x
+    return x
+
+
+def _chosen(index: np.ndarray, size: int) -> Table:
+    """One tap of weight 1 for each output."""
+    return np.minimum(np.maximum(index.astype(np.int64), 0), size - 1)[None], None
 
 
 def _nearest(x: np.ndarray, axis: Axis, rule: Rule) -> Table:
-    mode, tie = rule.nearest, np.float32(0) if rule.steps else TIE
+    mode = rule.nearest
     if mode == "ceil_if_smaller":  # Resize of opset 10
         mode = "ceil" if axis.scale < 1 else "floor"
+    if mode == "ceil":
+        return _chosen(np.ceil(x), axis.size)
     low = np.floor(x)
-    beyond = x - low - _HALF
-    up = {"floor": False, "ceil": x > low, "round_prefer_floor": beyond > tie, "round_prefer_ceil": beyond >= -tie}[mode]
-    return (low + up).astype(np.int64).clip(0, axis.size - 1)[None], None
+    if mode != "floor":
+        beyond, tie = x - low - _HALF, np.float32(0) if rule.steps else TIE
+        low += beyond > tie if mode == "round_prefer_floor" else beyond >= -tie
+    return _chosen(low, axis.size)
 
 
 def onnx_taps(axis: Axis, rule: Rule) -> tuple[Table, np.ndarray]:
     """The taps of an axis, and which outputs are outside of the input (tf_crop_and_resize gives those their own value)."""
-    with np.errstate(all="ignore"):  # a region may be anywhere
-        x = _positions(axis, rule.coordinates, rule.steps)
-        outside = ~((x >= 0) & (x <= np.float32(axis.size - 1))) & (rule.coordinates == "tf_crop_and_resize")
-    x = np.where(outside, np.float32(0), x)
+    if rule.coordinates == "tf_crop_and_resize":
+        with np.errstate(all="ignore"):  # a region may be anywhere
+            x = _positions(axis, rule.coordinates, rule.steps)
+            outside = ~((x >= 0) & (x <= np.float32(axis.size - 1)))
+        x = np.where(outside, np.float32(0), x)
+    else:
+        x, outside = _positions(axis, rule.coordinates, rule.steps), np.zeros(1, np.bool_)
     if rule.mode == "nearest":
         return _nearest(x, axis, rule), outside
     return _around(x, axis.size, rule, min(axis.scale, 1.0) if rule.antialias else 1.0), outside
@@ -149,7 +156,8 @@ def torch_tables(
 def _torch_taps(size: int, out: int, mode: str, align_corners: bool, factor: float | None, few: bool) -> Table | None:
     if size == out and (factor in (None, 1) or mode == "linear" or (few and mode == "nearest")):
         return None
-    x, index = _outputs(out), None
+    x = np.arange(out, dtype=np.float32)
+    index: np.ndarray | None = None
     if align_corners:
         x = x * (np.float32(size - 1) / np.float32(max(out - 1, 1)))
     else:
@@ -163,7 +171,5 @@ def _torch_taps(size: int, out: int, mode: str, align_corners: bool, factor: flo
             if mode == "nearest-exact":
                 index = np.floor((np.maximum(x, 0) + 0.5).astype(np.float32))
     if index is not None:
-        return index.astype(np.int64).clip(0, size - 1)[None], None
+        return _chosen(index, size)
     return _around(x, size, Rule(mode))
-
-

@@ -35,6 +35,14 @@ def _absent(n: View, i: int) -> bool:
     return not n.has(i) or n.spec(i).shape == (0,)
 
 
+def _expect(n: View, given: list[float], name: str, count: int) -> None:
+    """Raises unless scales or sizes are as many as they must be, and positive; a size may be 0."""
+    if len(given) != count:
+        raise n.fail(f"{name} are {given}: expected {count}, one per axis")
+    if not all(0 <= v < math.inf for v in given) or (name == "scales" and 0 in given):
+        raise n.fail(f"{name} are {given}: expected positive values")
+
+
 def _resized(n: View, shape: Sequence[int], values: Sequence[Any] = ()) -> list[Axis | None]:
     """What becomes of every axis; None: it stays."""
     rank = len(shape)
@@ -42,13 +50,10 @@ def _resized(n: View, shape: Sequence[int], values: Sequence[Any] = ()) -> list[
     axes = axes_of(n, n.get("axes"), rank) if n.get("axes") else tuple(range(rank))
     if (scales is None) == (sizes is None):
         raise n.fail("expected either scales or sizes")
-    if len(scales or sizes or ()) != len(axes):
-        raise n.fail(f"{'scales' if scales else 'sizes'} are {scales or sizes}: expected {len(axes)}, one per axis")
+    _expect(n, scales or sizes or [], "scales" if scales else "sizes", len(axes))
     crop = n.get("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
     if crop and (roi is not None or not n.has(1)) and len(roi or ()) != 2 * len(axes):
         raise n.fail(f"roi is {roi}: expected {2 * len(axes)} values, the starts of all axes and then their ends")
-    if not all(0 < v < math.inf for v in scales or ()) or any(v < 0 for v in sizes or ()):
-        raise n.fail(f"{'scales' if scales else 'sizes'} are {scales or sizes}: expected positive values")
     policy = n.get("keep_aspect_ratio_policy", "stretch")
     if policy not in ("stretch", "not_larger", "not_smaller"):
         raise n.fail(f"keep_aspect_ratio_policy is {policy!r}: expected stretch, not_larger or not_smaller")
@@ -58,7 +63,9 @@ def _resized(n: View, shape: Sequence[int], values: Sequence[Any] = ()) -> list[
         outs = [_scaled(n, length, ratio) for length, ratio in zip(lengths, ratios, strict=True)]
     else:
         outs = [int(size) for size in sizes]
-        ratios = [float(np.float32(out) / np.float32(length)) if length else 1.0 for out, length in zip(outs, lengths, strict=True)]
+        ratios = [
+            float(np.float32(out) / np.float32(length)) if length else 1.0 for out, length in zip(outs, lengths, strict=True)
+        ]
         if policy != "stretch":
             ratios = [(min if policy == "not_larger" else max)(ratios)] * len(axes)
             outs = [_scaled(n, length, ratio, 0.5) for length, ratio in zip(lengths, ratios, strict=True)]
@@ -115,9 +122,9 @@ def resize_infer(n: View) -> list[Spec]:
     scales = None if _absent(n, 2) else _given(n, 2)
     if scales is None or n.get("axes"):
         return [unknown(len(shape), dtype)]
+    _expect(n, scales, "scales", len(shape))
     sizes: list[Dim] = [
-        _scaled(n, d, s) if isinstance(d, int) else d if s == 1 else None
-        for d, s in zip(shape, scales, strict=True)
+        _scaled(n, d, s) if isinstance(d, int) else d if s == 1 else None for d, s in zip(shape, scales, strict=True)
     ]
     return [Spec(tuple(sizes), dtype)]
 

@@ -13,7 +13,7 @@ import fastlayers as fl
 from ..guard import guarded
 
 f = fl.functional
-# Samples are found in float64 and summed in float32, at most some 200 of them.
+# Samples are found and summed in float32, at most some 200 of them.
 TOLERANCE = 1e-5
 BOXES = np.array(
     [

@@ -14,6 +14,7 @@ from fastlayers.kernels import dispatch
 from fastlayers.kernels.resize_tables import torch_tables
 
 from ..each import each
+from ..goldens import resize_cases as grid
 from ..goldens.front_cases import FunctionCase, LayerCase, arrays
 from ..goldens.resampling_cases import FUNCTIONS, LAYERS
 from ..guard import guarded, guarded_empty
@@ -50,6 +51,46 @@ def test_functions_give_what_torch_gives(case: FunctionCase, variant: str, golde
     (x,) = arrays(case.label, *case.shapes)
     axes = 2 if "pixel" in case.name else x.ndim - 2
     compare(lambda x, layout: getattr(f, case.name)(x, **case.kwargs, layout=layout), x, golden[case.label], axes)
+
+
+def agree(case: grid.Torch, got: np.ndarray, want: np.ndarray, text: str) -> None:
+    """Whether a result has in every row what torch has: the same elements, or sums of the same ones."""
+    exact = "nearest" in case.mode
+    rows = np.broadcast_to(want.astype(np.float32) * (1 if exact else grid.STEP), (got.size // len(want), len(want)))
+    np.testing.assert_allclose(got.reshape(rows.shape), rows, rtol=0, atol=0 if exact else grid.TOLERANCE, err_msg=text)
+
+
+@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_every_size_and_scale_as_torch(every: int) -> None:
+    """A dense grid of sizes and scales, some of which leave an axis its size, or double it."""
+    found = grid.golden("torch")
+    for i, case in enumerate(grid.TORCH):
+        for pair, want in list(grid.cut(found.pop(grid.label(case._asdict())), grid.torch_pairs(case.mode)))[i % every :: every]:
+            x, arguments, text = case.x(pair.size), case.arguments(pair), f"{case} {pair}"
+            agree(case, f.interpolate(x, **arguments), want, text)
+            if pair.scale is None:
+                continue
+            np.testing.assert_array_equal(
+                f.interpolate(x, **case.arguments(pair, recompute=True)),
+                f.interpolate(x, **case.arguments(pair._replace(scale=None))),
+                err_msg=f"recomputed: {text}",
+            )
+    assert not found
+
+
+def test_recorded_and_layers_as_torch(variant: str) -> None:
+    found = grid.golden("torch")
+    for i, case in enumerate(grid.TORCH):
+        cases = list(grid.cut(found[grid.label(case._asdict())], grid.torch_pairs(case.mode)))
+        kept = [(pair, want) for pair, want in cases if pair.out in (pair.size, 2 * pair.size) and pair.scale not in (None, 1, 2)]
+        for pair, want in (*kept[i :: max(len(kept) // 2, 1)], cases[9 * i % len(cases)]):
+            x, arguments, text = case.x(pair.size), case.arguments(pair), f"{case} {pair}"
+            layer = fl.Upsample(**arguments)
+            last = np.moveaxis(x, 1, -1)
+            agree(case, layer(x), want, text)
+            agree(case, fl.compile(layer, x)(x), want, text)
+            agree(case, fl.Upsample(**arguments, layout="nhwc")(last), want, text)
+            agree(case, fl.compile(fl.Upsample(**arguments, layout="nhwc"), last)(last), want, text)
 
 
 # Rows around vectors of 4, 8 and 16 and windows of two; up, down, far down; channels below and above those taken as positions.

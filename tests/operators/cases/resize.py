@@ -1,4 +1,4 @@
-"""Resampling: by hand where values are few; every mode against onnx's evaluator is in test_resize.py."""
+"""Resampling: by hand where values are few; every mode against other frameworks is in test_resize.py."""
 
 from __future__ import annotations
 
@@ -31,6 +31,16 @@ CASES = [
     case("Resize", "antialias", [ROW, None, None, [1, 1, 1, 2]], [[[[0.625, 2.375]]]], mode="linear", antialias=1,
          native=True, ulp=4),
     case("Resize", "float64", [ROW.astype(np.float64), None, scales(1, 1, 1, 0.5)], [[[[0.5, 2.5]]]], mode="linear"),
+    case("Resize", "corners by scale", [ROW, None, scales(1, 1, 1, 0.6)], [[[[0, 3]]]], mode="linear",
+         coordinate_transformation_mode="align_corners", native=True),
+    case("Resize", "one pixel", [ROW, None, None, [1, 1, 1, 1]], [[[[0]]]], mode="linear",
+         coordinate_transformation_mode="pytorch_half_pixel", native=True),
+    case("Resize", "region of the same size", [ROW, array([0, 0, 0, 1 / 3, 1, 1, 1, 1], F32), None, [1, 1, 1, 4]],
+         [[[[1, 5 / 3, 7 / 3, 3]]]], mode="linear", coordinate_transformation_mode="tf_crop_and_resize", ulp=4),
+    case("Resize", "smaller, of opset 10", [numbers(1, 1, 1, 5), None, scales(1, 1, 1, 0.6)], [[[[0, 2, 4]]]],
+         coordinate_transformation_mode="asymmetric", nearest_mode="ceil_if_smaller", native=True),
+    case("Resize", "multiples of a step", [numbers(1, 1, 1, 14), None, None, [1, 1, 1, 9]], [[[[0, 2, 3, 5, 7, 8, 10, 11, 13]]]],
+         coordinate_transformation_mode="tf_half_pixel_for_nn", nearest_mode="floor", steps=True, native=True),
     case("Resize", "no images", [numbers(0, 1, 2, 2), None, scales(1, 1, 2, 2)], np.zeros((0, 1, 4, 4), F32), native=True),
     case("Interpolate", "nearest", [ROW], [[[[0, 0, 1, 1, 2, 2, 3, 3]]]], mode="nearest", sizes=(1, 8), native=True),
     case("Interpolate", "linear", [ROW], [[[[0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3]]]], mode="linear", scales=(1.0, 2.0),

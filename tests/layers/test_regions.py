@@ -82,6 +82,39 @@ def test_align(aligned: bool, mode: str, variant: str, threads: int) -> None:
             np.testing.assert_allclose(np.moveaxis(turned, -1, 1), want, rtol=TOLERANCE, atol=TOLERANCE)
 
 
+@pytest.mark.onnxruntime
+def test_the_samples_of_onnxruntime() -> None:
+    """Boxes whose corners and scales float32 does not hold exactly: as many samples of a bin, and the same bins."""
+    import onnxruntime
+    from onnx import helper
+
+    rng, options = np.random.default_rng(0), onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+
+    def session(op: str, names: str, **attributes: Any) -> Any:
+        kinds = {"x": (1, 4), "b": (1, 2), "i": (7, 1)}
+        infos = [helper.make_tensor_value_info(name, kinds[name][0], [None] * kinds[name][1]) for name in names]
+        output = helper.make_tensor_value_info("y", 1, [None] * 4)
+        graph = helper.make_graph([helper.make_node(op, list(names), ["y"], **attributes)], "g", infos, [output])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8)
+        return onnxruntime.InferenceSession(made.SerializeToString(), options)
+
+    for scale, bins in ((1.0, (2, 3)), (0.3, (7, 7)), (1 / 16, (1, 1)), (0.1, (3, 5))):
+        x = rng.standard_normal((2, 2, 12, 14)).astype(np.float32)
+        corners = np.sort(rng.integers(0, int(130 / scale), (80, 2, 2)), 1).reshape(-1, 4) / 10
+        boxes = np.column_stack([rng.integers(0, 2, 80), corners]).astype(np.float32)
+        pool = session("MaxRoiPool", "xb", pooled_shape=list(bins), spatial_scale=scale)
+        np.testing.assert_array_equal(f.roi_pool(x, boxes, bins, scale), pool.run(None, {"x": x, "b": boxes})[0])
+        for mode, aligned in ((mode, aligned) for mode in ("avg", "max") for aligned in (False, True)):
+            align = session(
+                "RoiAlign", "xbi", mode=mode, output_height=bins[0], output_width=bins[1], spatial_scale=scale,
+                coordinate_transformation_mode="half_pixel" if aligned else "output_half_pixel",
+            )  # fmt: skip
+            want = align.run(None, {"x": x, "b": boxes[:, 1:].copy(), "i": boxes[:, 0].astype(np.int64)})[0]
+            got = f.roi_align(x, boxes, bins, scale, aligned=aligned, mode=mode)
+            np.testing.assert_allclose(got, want, rtol=0, atol=1e-4, err_msg=f"{scale} {mode} {aligned}")
+
+
 def test_a_huge_box_takes_no_time() -> None:
     x = np.ones((1, 3, 8, 10), np.float32)
     boxes = np.array([[0, -1e8, -1e8, 1e8, 1e8]], np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,33 @@ def test_every_size(border: str, mode: int, variant: str, threads: int) -> None:
                     kernel(x, np.ascontiguousarray(grid[:, a:b]), piece, *options)
                     part[:, :, a:b] = piece
                 np.testing.assert_array_equal(part, got)
+
+
+@pytest.mark.onnxruntime
+@pytest.mark.later("reference")
+def test_onnxruntime(variant: str) -> None:
+    """The pixels that onnxruntime takes, also halfway between two."""
+    import onnxruntime
+    from onnx import helper
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    for mode, border, aligned in itertools.product(("nearest", "linear", "cubic"), BORDERS, (0, 1)):
+        attributes = {"mode": mode, "padding_mode": border, "align_corners": aligned}
+        infos = [helper.make_tensor_value_info(name, 1, [None] * 4) for name in ("x", "grid", "y")]
+        made = helper.make_graph([helper.make_node("GridSample", ["x", "grid"], ["y"], **attributes)], "g", infos[:2], infos[2:])
+        data = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=9).SerializeToString()
+        theirs, rng = onnxruntime.InferenceSession(data, options), np.random.default_rng(0)
+        for size, count in ((5, 13), (6, 40), (14, 24), (33, 21)):
+            x = rng.standard_normal((1, 2, 2, size)).astype(np.float32)
+            k, length = np.arange(count, dtype=np.float32), np.float32(size - aligned)
+            lines = ((2 * k + 1) / np.float32(count) - 1, (2 * k + 2 - aligned) / length - 1, 1.4 * rng.standard_normal(count))
+            for at in lines:  # of as many pixels, halfway between pixels, anywhere
+                grid = np.full((1, 1, count, 2), 0.3, np.float32)
+                grid[..., 0] = at
+                got = run(one("GridSample", [x, grid], **attributes), [x, grid], variant)[0]
+                want = theirs.run(None, {"x": x, "grid": grid})[0]
+                np.testing.assert_allclose(got, want, rtol=0, atol=0 if mode == "nearest" else TOLERANCE)
 
 
 def test_what_is_outside_is_not_read() -> None:

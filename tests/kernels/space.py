@@ -123,6 +123,24 @@ def bits(x: np.ndarray) -> np.ndarray:
     return x if x.dtype.kind == "O" else np.ascontiguousarray(x).view(f"i{x.itemsize}")
 
 
+def but_for_nan(x: np.ndarray) -> np.ndarray:
+    """The bits of x, every NaN having the same: which of two that meet is the result, the order of operands decides, and that
+    differs between a loop's body and what is left after it.
+    """
+    found = bits(x)
+    return np.where(np.isnan(x), bits(np.full(1, np.nan, x.dtype)), found) if x.dtype.kind == "f" else found
+
+
+# NaN of both signs and with payloads, infinities and zeros, by their bits: copying a float might change those of a NaN.
+_EXTREME = np.array([0x7FC00000, 0xFFC00000, 0x7FC01234, 0x7F800000, 0xFF800000, 0, 0x80000000, 0x3F800000], np.uint32)
+
+
+def with_extremes(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Float32 values of which a third are no numbers, infinite, zeros or 1."""
+    found = np.where(rng.random(x.shape) < 0.3, rng.choice(_EXTREME, x.shape), np.ascontiguousarray(x).view(np.uint32))
+    return np.asarray(found, np.uint32).view(np.float32)
+
+
 def _problem(case: dict[str, Any], file: Any, i: int) -> Problem:
     axes = len(case["w"]) - 2
     ones = [1] * axes

@@ -1,4 +1,6 @@
-"""A sample has the same bits alone, in any batch, and on any number of threads: operators of sizes at which kernels choose."""
+"""A sample has the same bits alone, in any batch, and on any number of threads: operators of sizes at which kernels choose. NaN
+is given for NaN, whose sign and payload are not specified.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import fastlayers as fl
 from fastlayers.ir.graph import Graph, Node
 from fastlayers.kernels import dispatch
 from fastlayers.program import Program
-from tests.kernels.space import bits
+from tests.kernels.space import bits, but_for_nan, with_extremes
 
 from .graphs import graph, node, normal
 
@@ -207,6 +209,7 @@ def run(entry: Item, arrays: list[np.ndarray], batch: int, threads: int) -> np.n
 @pytest.mark.without("reference")  # numpy's sums promise no order
 @pytest.mark.sampled(3)
 def test_bits_alone_and_in_batches(op: str, variant: str) -> None:
+    rng = np.random.default_rng(0)
     for entry in FAMILIES[op]:
         arrays = feeds(entry)
         whole = run(entry, arrays, MOST, 1)
@@ -216,3 +219,8 @@ def test_bits_alone_and_in_batches(op: str, variant: str) -> None:
             axis = next(i for i, (s, t) in enumerate(zip(whole.shape, part.shape, strict=True)) if s != t)
             wanted = np.take(whole, range(start, start + batch), axis)
             np.testing.assert_array_equal(bits(part), bits(wanted), f"{entry.label}: {batch} from {start}")
+        # NaN is NaN then, of any sign; numbers next to it have the same bits.
+        arrays = [with_extremes(a, rng) for a in arrays]
+        wanted = np.take(run(entry, arrays, MOST, 2), range(30, 33), axis)
+        part = run(entry, cut(entry, arrays, 30, 3), 3, 1)
+        np.testing.assert_array_equal(but_for_nan(part), but_for_nan(wanted), f"{entry.label}: not finite")

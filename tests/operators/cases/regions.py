@@ -25,7 +25,7 @@ CASES = [
     case("RoiAlign", "max", [X, BOX, ONE], [[[[1.25]]]], data=3, sampling_ratio=1, mode="max", native=True, ulp=2),
     # In double precision the box would be a little longer than two pixels, and have a sample more.
     case("RoiAlign", "samples", [array([[[[0, 0, 9]]]]), array([[0, 0, 20, 10]], np.float32), ONE], [[[[2.25]]]], data=3,
-         spatial_scale=0.1, coordinate_transformation_mode="output_half_pixel", native=True, ulp=2),
+         spatial_scale=float(np.float32(0.1)), coordinate_transformation_mode="output_half_pixel", native=True, ulp=2),
     case("RoiAlign", "last", [LAST, BOX, ONE], [[[[5]]]], data=3, native=True, ulp=2, x_last=True,
          coordinate_transformation_mode="output_half_pixel"),
 ]  # fmt: skip

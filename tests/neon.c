@@ -314,10 +314,10 @@ static void check_pool(int64_t w, int64_t c, int64_t kw, int64_t stride, int ave
     line[i] = average ? 0 : -INFINITY;
   if (w > 2)
     x[c] = NAN;
-  const fl_pool_row row = {0, 1, 3, scale};
+  const fl_pool_row row = {0, 1, 3, 0, scale};
   const int64_t n = w < reach - 1 ? w : reach - 1;
   const fl_pool p = {.x = x, .rows = &row, .nrows = 1, .step_y = w * c, .runs = 1, .run = n * c, .line = line, .spare = spare,
-                     .pitch = pitch, .left = c, .kw = kw, .tap = c, .step = stride * c, .out = y, .ldo = cols * c, .out_pixel = c,
+                     .pitch = pitch, .left = c, .kh = 3, .kw = kw, .tap = c, .step = stride * c, .out = y, .ldo = cols * c, .out_pixel = c,
                      .cols = cols, .c = c, .average = average, .gathered = c == 1 && kw > 8};
   table.pool(&p);
   for (int64_t j = 0; j < cols; j++)

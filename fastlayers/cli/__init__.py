@@ -121,7 +121,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="P",
         help="from this probability on, a frame is speech (0.5)",
     )
-    demo.add_argument("--model", metavar="ONNX", help="silero-vad's ONNX file, to be run instead of the packaged network, whose weights are others")
+    demo.add_argument(
+        "--model",
+        metavar="ONNX",
+        help="silero-vad's ONNX file, to be run instead of the packaged network, whose weights are others",
+    )
 
     commands.add_parser(
         "doctor",

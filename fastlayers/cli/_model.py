@@ -64,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision", choices=("default", "strict"), default="default", help="strict: direct algorithms, nothing folded"
     )
+    parser.add_argument("--streaming", action="store_true", help="compute a whole sequence as streams compute its pieces")
     parser.add_argument("--max-bytes", type=number(int, 1), metavar="N", help="the most memory that the file may ask for")
     parser.add_argument("--no-mmap", action="store_true", help="read the file into memory instead of mapping it")
     parser.add_argument("--no-passes", action="store_true", help="run the graph as it is written")
@@ -78,6 +79,7 @@ def load(arguments: argparse.Namespace) -> Model:
             arguments.model,
             optimize=not arguments.no_passes,
             precision=arguments.precision,
+            streaming=arguments.streaming,
             mmap=not arguments.no_mmap,
             **limit,
         )

@@ -38,7 +38,7 @@ _STRING = "string"
 _PACKED = "packed/"
 GRAPH = {"inputs", "outputs", "constants", "nodes"}
 # What `load` is told again is written, and not read.
-OPTIONS = {"optimize", "strict", "native", "bodies", "rounds", "most", "half"}
+OPTIONS = {"optimize", "strict", "native", "bodies", "rounds", "most", "half", "streaming"}
 DEEPEST = 64  # branches in branches
 MOST_ITEMS = 1_000_000  # lists, objects and commas in the graph; a node has about twenty
 _KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))", "map", "sequence(map)")
@@ -144,7 +144,7 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], d
         raise FormatError(f"{where}: options or metadata are no JSON objects")
     for key in (key for key in options if key not in OPTIONS):  # in the file's order: the same word is named each time
         raise UnsupportedError(f"{where}: has the option {quote(key)}={quote(options[key])}, which is not read")
-    kept: dict[str, Any] = {key: options[key] for key in ("optimize", "strict", "native") if key in options}
+    kept: dict[str, Any] = {key: options[key] for key in ("optimize", "strict", "native", "streaming") if key in options}
     for key, value in kept.items():
         if type(value) is not bool:
             raise FormatError(f"{where}: option {key!r} is {quote(value)}: expected true or false")

@@ -78,7 +78,7 @@ SpaceToDepth x_last
 StreamCut axis
 StreamFill axis
 StreamStart shape
-StreamWindow axis before fill least reach step
+StreamWindow axis before fill reach step
 Sub activation
 TimePool batch_first reduce
 Trees aggregate_function n_targets same_dtype

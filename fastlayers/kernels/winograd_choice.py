@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .winograd_points import kinds, sides, terms_of, tiles_of
 
-__all__ = ["choose", "choose_phases", "half_pays"]
+__all__ = ["PANEL", "choose", "choose_phases", "half_pays"]
 
 # Nanoseconds, fitted to the times of 420 convolutions (2x2 to 112x112 pixels, 3 to 512 channels, 1 and 8 images, channels-first),
 # each run directly and with both tiles in turn on one core with AVX-512, the least of some dozens. Where vectors are narrower all
@@ -26,7 +26,7 @@ _INTO_LINE, _OUT_LINE = 0.21, 0.145  # or one
 _AGAIN = 1.2
 # A weight that is read, from a near cache or, where there are more of them than it holds (1 MB), from further away: 27 GB/s.
 _NEAR, _FAR, _REACH = 0.03, 0.15, 2**18
-_PANEL = 16
+PANEL = 16  # columns of packed weights
 # Fewer channels than this leave the product's sums too short, and the direct convolution has a way of its own for them.
 _FEWEST = 8
 # Where weights are packed for one call, what a call takes more, what packing a weight takes for each of its positions, and what
@@ -96,7 +96,7 @@ def half_pays(
         columns, least = out_shape_dhw[2], _MIXED[c]
         whole = _whole(weight[0]) * min(-(-columns // 7) * 7, -(-columns // 8) * 8)
         return out_shape_dhw[0] == 1 and weight[0] * columns >= least * whole
-    if o < _PANEL or c * taps < (4 if taps > 1 else 2) * _PANEL or (groups > 1 and c < _PANEL):
+    if o < PANEL or c * taps < (4 if taps > 1 else 2) * PANEL or (groups > 1 and c < PANEL):
         return False  # bound by reading and writing pixels
     if any((k - 1) * d > size for k, d, size in zip(kernel, dilation, out_shape_dhw, strict=True)):
         return False  # most taps are in the padding, which the direct convolution leaves out
@@ -198,4 +198,4 @@ def _with_weights(product: float, weights: float, groups: int) -> float:
 
 
 def _whole(channels: int) -> int:
-    return -(-channels // _PANEL) * _PANEL
+    return -(-channels // PANEL) * PANEL

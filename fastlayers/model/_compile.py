@@ -23,6 +23,7 @@ def compile(
     num_threads: int = 0,
     require_native: bool = False,
     device: str = "cpu",
+    streaming: bool = False,
 ) -> Model:
     """Records a layer, or a function of layers, once, and makes a model of it: the same runtime as a loaded file.
 
@@ -33,6 +34,7 @@ def compile(
         num_threads: as in `load`.
         require_native: as in `load`.
         device: as in `load`.
+        streaming: as in `load`.
 
     Returns:
         The model, with the weights that the layers have now.
@@ -61,7 +63,8 @@ def compile(
     except TypeError as error:
         _check_count(function, inputs)
         raise error
-    model = Model(graph, Options(strict=precision == "strict", native=require_native, half=half), device=device)
+    options = Options(strict=precision == "strict", native=require_native, half=half, streaming=streaming)
+    model = Model(graph, options, device=device)
     model.num_threads = num_threads
     return model
 

@@ -25,17 +25,19 @@ def make(
     initial: Mapping[str, Any] | None,
     size: int | None = None,
     overlap: int = 0,
+    batch: int | None = None,
 ) -> Stream:
     """See `Model.stream`."""
     if size is not None:
         from .stream_windows import WindowStream
 
         pairs = states.find(model.inputs, model.outputs) if state is None else states.check(state, model.inputs, model.outputs)
-        return WindowStream(model, pairs, initial, size, overlap, axis, input)
-    if type(overlap) is not int or overlap:
-        raise ArgumentError(
-            f"stream: overlap is {shown(overlap)}, and there is no size: expected the new steps of a window, size="
-        )
+        return WindowStream(model, pairs, initial, size, overlap, axis, input, batch)
+    for name, value, none in (("overlap", overlap, 0), ("batch", batch, None)):
+        if type(value) is not type(none) or value != none:
+            raise ArgumentError(
+                f"stream: {name} is {shown(value)}, and there is no size: expected the new steps of a window, size="
+            )
     if state is not None and (axis is not None or input is not None):
         raise ShapeError("stream: state and axis or input were given: expected the names of states, or the axis of time")
     if axis is None and input is None:
@@ -50,4 +52,4 @@ def _rewritten(model: Model, times: Mapping[str, int], initial: Mapping[str, Any
     from ..stream.rewrite import rewritten
 
     made = rewritten(direct(model._main.graph), times)
-    return Stream(model._like(made.graph), dict(made.states), initial, own=True)
+    return Stream(model._like(made.graph), {s.before: s.after for s in made.states}, initial, own=made.states)

@@ -70,6 +70,7 @@ def load(
     num_threads: int = 0,
     max_rounds: int = MAX_ROUNDS,
     zipmap: bool = True,
+    streaming: bool = False,
 ) -> Model:
     """Reads a network and makes it ready to run.
 
@@ -94,6 +95,8 @@ def load(
         num_threads: the most threads that one call uses; 0 for the process's limit (`set_num_threads`).
         max_rounds: the most rounds that all loops of the network together may take in one call.
         zipmap: whether an output that ONNX's ZipMap makes is a list of dicts, one per row; False gives the array of its values.
+        streaming: whether the model computes a whole sequence as its streams compute the pieces, so that both have the same
+            bits: convolutions are direct, whatever the length of the sequence is. See docs/how-to/streaming.md.
 
     Returns:
         The model.
@@ -121,7 +124,7 @@ def load(
     origin = None
     if mmap:
         given = {"format": format, "device": device, "precision": precision, "max_bytes": max_bytes, "optimize": optimize,
-                 "require_native": require_native, "max_rounds": max_rounds, "zipmap": zipmap}  # fmt: skip
+                 "require_native": require_native, "max_rounds": max_rounds, "zipmap": zipmap, "streaming": streaming}  # fmt: skip
         origin = look(source, given)
     source = _serialized(source)
     graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)
@@ -134,6 +137,7 @@ def load(
     options["most"] = within_machine(limit(max_bytes, "load"))
     options["strict"] = precision == "strict" or bool(stored.get("strict"))
     options["half"] = half
+    options["streaming"] = streaming or bool(stored.get("streaming"))
     model = Model(graph, Options(**options), metadata, packed, device)
     model.num_threads, model._about = num_threads, about
     if origin is not None and look(source, origin.options) == origin:  # it has not changed meanwhile

@@ -51,6 +51,7 @@ class Options(NamedTuple):
     rounds: int = MAX_ROUNDS
     most: int = LARGEST
     half: int = 0
+    streaming: bool = False
 
 
 class _NoRunner:
@@ -300,7 +301,7 @@ class Model:
                 graph = self._graph if names == self._names else with_outputs(self._graph, names)
                 prepare = bodies = None
                 multiplies = bool(self._options.half) and self._variant.multiplies_bfloat16()
-                if self._options.strict:
+                if self._options.strict or self._options.streaming:
                     from ..passes.conv_direct import direct
 
                     graph = direct(graph)
@@ -342,6 +343,7 @@ class Model:
         *,
         size: int,
         overlap: int = 0,
+        batch: int | None = None,
         state: Mapping[str, str] | None = None,
         axis: int | str | None = None,
         input: str | None = None,
@@ -367,17 +369,16 @@ class Model:
         initial: Mapping[str, Any] | None = None,
         size: int | None = None,
         overlap: int = 0,
+        batch: int | None = None,
     ) -> Stream:
         """The network for a sequence that comes in pieces, with a memory of the earlier ones.
 
-        A network whose states are inputs and outputs, such as silero-vad or a decoder with past keys and values, gets them fed
-        back: the pairs are found by their names, or named in `state`. Any other network is run along its axis of time:
-        recurrent layers keep their states, convolutions and pools the last steps, cumulative sums their sum. The pieces of the
-        result, put together, are what the whole sequence would give, bit for bit (except Winograd's algorithm, which streams do
-        not use). What needs steps that have not come yet is an error.
+        A network whose states are inputs and outputs gets them fed back: the pairs are found by their names, or named in `state`.
+        Any other network is run along its axis of time; what needs steps that have not come yet is an error. Results are the same bits however the sequence is cut: those of the whole, if the
+        model was loaded with ``streaming=True``; else the whole, which may take Winograd's algorithm, agrees up to rounding.
 
-        A network that takes windows of one length gets them with `size` and `overlap`: then pieces have any length, and a call
-        gives a list with a result for every window that it completes. silero-vad: ``stream(size=512, overlap=64)``.
+        A network that takes windows of one length gets them with `size` and `overlap`: pieces have any length, and a call gives a
+        list with a result for every window that it completes. silero-vad: ``stream(size=512, overlap=64)``.
 
         Args:
             state: names of states, ``{input: output}``.
@@ -387,6 +388,7 @@ class Model:
             initial: what states begin as, by name; zeros if they are not in it.
             size: how many new steps a window has. `axis` and `input` then say what is cut into windows.
             overlap: how many steps of what came before stand in front of them; zeros at first.
+            batch: how many sequences a piece has, with `size`. None: one of samples; of other inputs, as many as the first has.
 
         Returns:
             The stream, a `WindowStream` if `size` was given. It takes the inputs that are no states, and gives the outputs that
@@ -405,7 +407,7 @@ class Model:
         """
         from ._streams import make
 
-        return make(self, state, axis, input, initial, size, overlap)
+        return make(self, state, axis, input, initial, size, overlap, batch)
 
     def _like(self, graph: Graph) -> Model:
         """Another graph that runs as this one does, as it is written."""
@@ -422,7 +424,7 @@ class Model:
 
     @property
     def value_names(self) -> list[str]:
-        """Every value that the network's nodes make, in their order: what `run` takes as `outputs`."""
+        """Every value that the nodes make, in their order: what `run` takes as `outputs`."""
         return value_names(self._graph)
 
     @property

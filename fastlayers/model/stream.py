@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _html
-from .._arguments import as_mapping
-from ..errors import DTypeError, ShapeError
+from .._arguments import as_mapping, shown
+from ..errors import DTypeError, Error, ShapeError
 from ..graph.arrays import shape_of
 from .specs import Specs
 
 if TYPE_CHECKING:
+    from ..ir.graph import Value
+    from ..stream.rewrite import State
     from .model import Model
 
-__all__ = ["Stream"]
+__all__ = ["Stream", "copied"]
 
 
 class Stream:
@@ -42,17 +44,27 @@ class Stream:
     """
 
     def __init__(
-        self, model: Model, pairs: Mapping[str, str], initial: Mapping[str, Any] | None = None, own: bool = False
+        self,
+        model: Model,
+        pairs: Mapping[str, str],
+        initial: Mapping[str, Any] | None = None,
+        own: Sequence[State] | None = None,
+        kept: Mapping[str, Value] | None = None,
     ) -> None:
-        """See `Model.stream`. `own`: the states are those of a rewritten graph, and begin by themselves as scalars."""
-        self._model, self._pairs, self._own = model, dict(pairs), own
+        """See `Model.stream`.
+
+        `own`: the states are those of a rewritten graph, and begin by themselves as scalars. `kept`: what a subclass keeps next to
+        the network's states.
+        """
+        self._model, self._pairs, self._own = model, dict(pairs), None if own is None else {s.before: s for s in own}
         outs = set(self._pairs.values())
         self.inputs = Specs(v for v in model.inputs if v.name not in self._pairs)
         self.outputs = Specs(v for v in model.outputs if v.name not in outs)
-        self._specs = {v.name: v for v in model._graph.inputs if v.name in self._pairs}
+        self._specs = {v.name: v for v in model._graph.inputs if v.name in self._pairs} | dict(kept or {})
         given = {} if initial is None else as_mapping("stream", "initial", initial)
         self._initial = {name: self._checked(name, value) for name, value in given.items()}
-        self._state: dict[str, Any] = {}
+        self._state: dict[str, Any] = {}  # of the network
+        self._kept: dict[str, Any] = {}
         self.reset()
 
     # ---- running ----------------------------------------------------------------------------------------------------
@@ -89,7 +101,7 @@ class Stream:
         try:
             results = self._model.run({**feeds, **state}, timeout=timeout)
         except ShapeError as error:
-            if self._own:
+            if self._own is not None:
                 raise
             raise ShapeError(
                 f"{error}; if the network takes windows of one length, stream(size=, overlap=) cuts pieces of any length"
@@ -116,7 +128,7 @@ class Stream:
         """The state, with zeros of the right sizes for what has not begun."""
         if all(value is not None for value in self._state.values()):
             return self._state
-        if self._own:
+        if self._own is not None:
             return {n: np.zeros((), self._specs[n].dtype) if v is None else v for n, v in self._state.items()}
         shapes = {v.name: shape_of(feeds[v.name], "stream", f"input {v.name!r}") for v in self.inputs}
         sizes = {d: s for v in self.inputs if v.shape is not None for d, s in zip(v.shape, shapes[v.name], strict=False)}
@@ -146,39 +158,54 @@ class Stream:
 
     @property
     def state(self) -> dict[str, Any]:
-        """A copy of every state by name; None for those that have not begun, which are zeros when the first piece comes.
+        """A copy of all that the stream keeps, by name; None for what has not begun, which is zeros when the first piece comes.
 
-        Set it to such a dict, also with some of the names only, to go on from there.
+        Set it to such a dict, also with some of the names only, to go on from there: also of another stream, in another process,
+        of the same network, made with the same arguments.
         """
-        return {name: _copied(value) for name, value in self._state.items()}
+        return {name: copied(value) for name, value in {**self._state, **self._kept}.items()}
 
     @state.setter
     def state(self, values: Mapping[str, Any]) -> None:
         if not isinstance(values, Mapping):
             raise DTypeError(f"stream: state is of type {type(values).__name__}: expected a dict of arrays by name")
-        self._state = {**self._state, **{name: self._checked(name, value) for name, value in values.items()}}
+        given = {name: self._checked(name, value) for name, value in values.items()}
+        state, kept = ({n: given.get(n, old) for n, old in part.items()} for part in (self._state, self._kept))
+        self._state, self._kept = state, kept
 
     def _checked(self, name: str, value: Any) -> Any:
         """A copy of a state that a caller gives."""
         from .feeds import convert
 
-        spec = self._specs.get(name)
+        spec = self._specs.get(name) if isinstance(name, str) else None
         if spec is None:
-            raise ShapeError(f"stream: {name!r} is no state: expected some of {list(self._specs)}")
-        return None if value is None else _copied(convert(spec, value))
+            raise ShapeError(f"stream: {shown(name)} is no state: expected some of {list(self._specs)}")
+        if value is None:
+            return None
+        try:
+            made = copied(convert(spec, value))
+        except Error as error:
+            raise type(error)(f"stream: state: {str(error).removeprefix('run: ')}") from error
+        if self._own is not None:
+            self._own[name].check(made.shape)
+        return made
 
     def reset(self) -> None:
         """Begins again: every state is as it was when the stream was made."""
         self._state = {name: self._initial.get(name) for name in self._pairs}
+        self._kept = {name: self._initial.get(name) for name in self._specs if name not in self._pairs}
 
     def clone(self) -> Stream:
         """Another stream of the same model that goes on from here; both are then independent."""
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
-        made._state = dict(self._state)
+        made._state, made._kept = dict(self._state), dict(self._kept)  # arrays in them are never written to
         return made
 
     def __copy__(self) -> Stream:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Stream:
         return self.clone()
 
     def _repr_html_(self) -> str:
@@ -186,7 +213,7 @@ class Stream:
         rows: list[tuple[Any, ...]] = [
             (what, s.name, s.dtype.name, "any" if s.shape is None else list(s.shape)) for what, found in sides for s in found
         ]
-        for name, value in self._state.items():
+        for name, value in {**self._state, **self._kept}.items():
             array = isinstance(value, np.ndarray)
             rows.append(("state", name, value.dtype.name if array else "", list(value.shape) if array else "not yet begun"))
         return f"<p><b>{type(self).__name__}</b></p>{_html.table(['', 'name', 'dtype', 'shape'], rows, 4)}"
@@ -195,7 +222,7 @@ class Stream:
         return f"Stream({self._model!r}; states {', '.join(self._pairs) or 'none'})"
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """A copy of an array, or of a list of them."""
     if isinstance(value, list):
         return [np.array(v) for v in value]

@@ -11,8 +11,10 @@ from .._arguments import shown
 from .._deadline import Deadline
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ir.checks import integer
+from ..ir.names import Names
 from .feeds import convert
-from .stream import Stream
+from .specs import Specs
+from .stream import Stream, copied
 
 if TYPE_CHECKING:
     from .model import Model
@@ -30,7 +32,8 @@ class WindowStream(Stream):
 
     Each window has the last `overlap` steps of what came before it (zeros before the first) and `size` new ones. Pieces have any
     length: what does not fill a window waits for the next piece. Leading axes of size 1 may be left out, so a piece of sound is
-    ``(n,)`` as well as ``(1, n)``. Pieces of int16 for an input of floats are sound, and are divided by 32768; other dtypes keep
+    ``(n,)`` as well as ``(1, n)``; where an input is nothing but samples, more rows are an error unless `batch` says how many:
+    sound of several channels is no batch. Pieces of int16 for an input of floats are sound, and are divided by 32768; other dtypes keep
     their values.
 
     >>> import numpy as np, fastlayers as fl
@@ -51,12 +54,20 @@ class WindowStream(Stream):
         overlap: Any,
         axis: int | str | None,
         input: str | Sequence[str] | None,
+        batch: Any = None,
     ) -> None:
         self._size, self._overlap = _length("size", size, 1), _length("overlap", overlap, 0)
-        super().__init__(model, pairs, initial)
-        self._input, self._axis = _windowed(self.inputs, self._size + self._overlap, axis, input)
-        self._waiting: np.ndarray | None = None
-        self._others: dict[str, Any] = {}
+        others = Specs(v for v in model.inputs if v.name not in pairs)
+        self._input, self._axis = _windowed(others, self._size + self._overlap, axis, input)
+        self._expected, self._samples = _expected(self._input, self._axis, batch)
+        # What the stream keeps next to the network's states: the end of what was in windows, what is in none yet, other inputs.
+        name = self._input.name
+        names = Names(model.inputs.names, "~", 1)
+        self._before, self._waiting = names(f"{name}~overlap"), names(f"{name}~waiting")
+        values = {v.name: v for v in model._graph.inputs if v.name in others.names}
+        part = values.pop(name)._replace(shape=tuple(d if isinstance(d, int) else None for d in self._expected))
+        kept = {n: part._replace(name=n) for n in (self._before, self._waiting)}
+        super().__init__(model, pairs, initial, kept={**kept, **values})
 
     def __call__(self, *arrays: Any, timeout: float | None = None) -> list[Any]:
         """Runs on every window that the next piece completes.
@@ -79,7 +90,8 @@ class WindowStream(Stream):
     def run(self, feeds: Mapping[str, Any], *, timeout: float | None = None) -> list[dict[str, Any]]:  # type: ignore[override]
         """Runs on every window that the next piece completes, given by name; a list of dicts. See `__call__`."""
         self._check_names(feeds)
-        piece, others = self._piece(feeds[self._input.name]), {k: v for k, v in feeds.items() if k != self._input.name}
+        piece = self._piece(feeds[self._input.name])
+        others = {n: convert(self._specs[n], feeds[n]) for n in self.inputs.names if n != self._input.name}
         return self._windows(piece, others, timeout)
 
     def flush(self, *, timeout: float | None = None) -> list[Any]:
@@ -88,35 +100,34 @@ class WindowStream(Stream):
         Other inputs are those of the last call. A list with one result, or with none if nothing waits.
         """
         results: list[Any] = []
-        if self._waiting is not None and (missing := self._waiting.shape[self._axis] - self._overlap):
-            shape = list(self._waiting.shape)
-            shape[self._axis] = self._size - missing
-            zeros = np.zeros(shape, self._waiting.dtype)
-            results = [_plain(r) for r in self._windows(zeros, self._others, timeout)]
+        waiting = self._kept[self._waiting]
+        if waiting is not None and waiting.shape[self._axis]:
+            others = {n: self._kept[n] for n in self.inputs.names if n != self._input.name}
+            unknown = [n for n, value in others.items() if value is None and not self._specs[n].kind.startswith("optional")]
+            if unknown:
+                raise ArgumentError(f"stream: flush: the state that was set has samples that wait, but lacks {unknown}")
+            shape = list(waiting.shape)
+            shape[self._axis] = self._size - shape[self._axis]
+            results = [_plain(r) for r in self._windows(np.zeros(shape, waiting.dtype), others, timeout)]
         self.reset()
         return results
-
-    def reset(self) -> None:
-        """Begins again: what waits is dropped, and every state is as it was when the stream was made."""
-        super().reset()
-        self._waiting, self._others = None, {}
 
     def _windows(self, piece: np.ndarray, others: dict[str, Any], timeout: float | None) -> list[dict[str, Any]]:
         if timeout is not None:
             with Deadline(timeout):
                 return self._windows(piece, others, None)
         axis, length = self._axis, self._size + self._overlap
-        waiting = self._waiting
-        if waiting is None:
-            shape = list(piece.shape)
-            shape[axis] = self._overlap
-            waiting = np.zeros(shape, piece.dtype)
-        elif _without(waiting.shape, axis) != _without(piece.shape, axis):
-            raise ShapeError(
-                f"stream: input {self._input.name!r} has shape {piece.shape}, and pieces before had {waiting.shape}: expected "
-                f"the same sizes but along axis {axis}"
-            )
-        whole = np.concatenate([waiting, piece], axis=axis)
+        overlap = self._kept[self._before]
+        if overlap is None:
+            overlap = np.zeros((*piece.shape[:axis], self._overlap, *piece.shape[axis + 1 :]), piece.dtype)
+        parts = [part for part in (overlap, self._kept[self._waiting]) if part is not None]
+        for part in parts:
+            if _without(part.shape, axis) != _without(piece.shape, axis):
+                raise ShapeError(
+                    f"stream: input {self._input.name!r} has shape {piece.shape}, and what came before had {part.shape}: "
+                    f"expected the same sizes but along axis {axis}"
+                )
+        whole = np.concatenate([*parts, piece], axis=axis)
         before, results, at = self._state, [], 0
         try:
             while whole.shape[axis] - at >= length:
@@ -126,8 +137,11 @@ class WindowStream(Stream):
         except BaseException:
             self._state = before
             raise
-        # A copy: a view would keep all of a long piece.
-        self._waiting, self._others = whole[(slice(None),) * axis + (slice(at, None),)].copy(), others
+        self._kept = {
+            self._before: _cut(whole, axis, at, at + self._overlap),
+            self._waiting: _cut(whole, axis, at + self._overlap, None),
+            **{name: copied(value) for name, value in others.items()},
+        }
         return results
 
     def _piece(self, given: Any) -> np.ndarray:
@@ -147,14 +161,11 @@ class WindowStream(Stream):
         array: np.ndarray = convert(self._model_input()._replace(shape=None), given)
         if array.ndim < rank:
             array = array.reshape((1,) * (rank - array.ndim) + array.shape)
-        sizes = spec.shape or ()
-        wrong = array.ndim != rank or any(
-            isinstance(d, int) and i != self._axis and d != array.shape[i] for i, d in enumerate(sizes)
-        )
-        if wrong:
-            expected = tuple("any" if i == self._axis else "?" if d is None else d for i, d in enumerate(sizes))
+        sizes = self._expected
+        if array.ndim != rank or any(isinstance(d, int) and d != n for d, n in zip(sizes, array.shape, strict=True)):
+            more = "; sound has one channel; several sequences at once need batch=" if self._samples else ""
             raise ShapeError(
-                f"stream: input {spec.name!r} has shape {given.shape}: expected {expected}, leading 1s may be left out"
+                f"stream: input {spec.name!r} has shape {given.shape}: expected {sizes}, leading 1s may be left out{more}"
             )
         return array * spec.dtype.type(FULL_SCALE) if scaled else array
 
@@ -164,6 +175,15 @@ class WindowStream(Stream):
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}; windows of {self._size} after {self._overlap} along axis {self._axis})"
 
+    def _checked(self, name: str, value: Any) -> Any:
+        made = super()._checked(name, value)
+        if made is not None and name in (self._before, self._waiting):
+            steps, over = made.shape[self._axis], name == self._before
+            if steps != self._overlap if over else steps >= self._size:
+                expected = self._overlap if over else f"less than {self._size}"
+                raise ShapeError(f"stream: state {name!r} has {steps} steps along axis {self._axis}: expected {expected}")
+        return made
+
 
 def _plain(results: Mapping[str, Any]) -> Any:
     values = tuple(results.values())
@@ -172,6 +192,29 @@ def _plain(results: Mapping[str, Any]) -> Any:
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return shape[:axis] + shape[axis + 1 :]
+
+
+def _cut(array: np.ndarray, axis: int, start: int, end: int | None) -> np.ndarray:
+    """Steps of an array, copied: a view would keep all of a long piece."""
+    return array[(slice(None),) * axis + (slice(start, end),)].copy()
+
+
+def _expected(spec: TensorSpec, axis: int, batch: Any) -> tuple[tuple[Any, ...], bool]:
+    """The sizes that pieces must have, in words where any will do; and whether an input is nothing but samples, one row of them."""
+    sizes: list[Any] = ["?" if d is None else d for d in spec.shape or ()]
+    sizes[axis], lead = "any", 0 if axis else 1
+    samples = batch is None and len(sizes) == 2 and not isinstance(sizes[lead], int)
+    if samples:
+        sizes[lead] = 1
+    elif batch is not None:
+        rows = integer("stream", "batch", batch)
+        if rows < 1 or lead >= len(sizes) or (isinstance(sizes[lead], int) and sizes[lead] != rows):
+            raise ArgumentError(
+                f"stream: batch is {shown(batch)}, and input {spec.name!r} has the shape {spec.shape}: expected the size of axis "
+                f"{lead}, from 1 up"
+            )
+        sizes[lead] = rows
+    return tuple(sizes), samples
 
 
 def _length(name: str, value: Any, least: int) -> int:

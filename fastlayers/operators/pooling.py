@@ -114,9 +114,6 @@ def average_pool_lower(n: View, b: Builder) -> Any:
     if n.get("divisor"):
         b.call("sum_pool", *_five(n, x, out, place), 1 / n.get("divisor"), last)
         return True
-    if place.kernel == spatial(x.shape, last) and not any(p for pair in place.pads or () for p in pair):
-        _whole(b, x, out, last, "mean")
-        return True
     b.call("avg_pool", *_five(n, x, out, place), bool(n.get("count_include_pad", 0)), last)
     return True
 

@@ -4,7 +4,7 @@ A state that has not begun is a scalar; what it stands for is known once the siz
 
 - ``StreamWindow(x, state) -> window, rest, count``: x after what was retained, or after `before` values `fill` if nothing was,
   along `axis`. Windows of `reach` positions with a `step` that fit into it will be read; `rest` is what later ones need. `window`
-  is filled up so that `least` (1) fit into it at least. `count` has as many elements as windows that fit otherwise, all 0.
+  is filled up so that one fits into it at least. `count` has as many elements as windows that fit otherwise, all 0.
 - ``StreamCut(y, count)``: the first positions of y along `axis`, one per element of count. ``StreamFill(y, count)``: one
   position of zeros along `axis` if count is empty, else y.
 - ``StreamStart(state, like, init)``: the state; if it has not begun, init, or zeros of `shape`, where -1 - i is size i of like.
@@ -44,12 +44,12 @@ def _plan(n: View) -> _Plan:
     reach, step = n.get("reach"), n.get("step")
     if state and (len(state) != len(x) or (*state[:axis], *state[axis + 1 :]) != (*x[:axis], *x[axis + 1 :])):
         raise n.fail(f"x has shape {x}, the state {state}: expected the same sizes but along axis {axis}")
-    if reach < 1 or step < 1 or n.get("before") < 0 or max(reach, step, n.get("before"), abs(n.get("least", 1))) > _LARGEST:
+    if reach < 1 or step < 1 or n.get("before") < 0 or max(reach, step, n.get("before")) > _LARGEST:
         raise n.fail(f"reach is {reach}, step {step}, before {n.get('before')}: expected sizes, the first two from 1 up")
     before = state[axis] if state else n.get("before")
     total = before + x[axis]
     count = (total - reach) // step + 1 if total >= reach else 0
-    return _Plan(before, total, max(total, reach + (n.get("least", 1) - 1) * step), count, count * step)
+    return _Plan(before, total, max(total, reach), count, count * step)
 
 
 def _sized(shape: Sequence[Any], axis: int, size: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Asks convolutions for the direct algorithm, as ``precision="strict"`` promises.
+"""Asks convolutions for the direct algorithm, as ``precision="strict"`` promises, and whatever a stream must equal.
 
 before             after
 Conv(x, W)         Conv(x, W, direct=True)     in branches too

@@ -189,7 +189,7 @@ class _Change:
         end, y = found
         inputs: list[str | None] = [*_names(x), *_names(w), y.scale_name, y.zero_name, *([bias] if bias else [])]
         table = self.limits(acts[0], y) if acts else np.arange(256, dtype=np.uint8).view(y.zero.dtype)
-        made = dict(node.attributes)
+        made = {name: value for name, value in node.attributes.items() if name != "direct"}  # sums of integers have one value
         self.limited(end, table, lambda outputs: Node(op, tuple(inputs), outputs, made), *acts, node)
 
     def limits(self, act: Node, y: Quant) -> np.ndarray:

@@ -29,7 +29,7 @@ __all__ = ["Config", "read"]
 
 _KEYS = {
     "batch": {"max": int, "delay_ms": (int, float), "axes": dict},
-    "stream": {"size": int, "overlap": int, "axis": (int, str), "input": (str, list), "state": dict},
+    "stream": {"size": int, "overlap": int, "batch": int, "axis": (int, str), "input": (str, list), "state": dict},
 }
 LARGEST = 1 << 20
 

@@ -140,7 +140,7 @@ def _pad(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     rest = [0 if i % len(axes) == at else p for i, p in enumerate(pads)]
     padded = rw.name(f"{out}~padded") if any(rest) else out
     if before:
-        state, after = rw.state(node, "begun", rw.dtype_of(node, x))
+        state, after = rw.state(node, "begun", rw.dtype_of(node, x), rw.shape(x) or (), time.axis)
         wide, count = rw.name(f"{out}~window"), rw.name(f"{out}~count")
         rw.add("StreamWindow", [x, state], wide, after, count, axis=time.axis, reach=1, step=1, before=before, fill=fill)
         rw.add("StreamCut", [wide, count], padded, axis=time.axis)

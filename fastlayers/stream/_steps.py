@@ -160,7 +160,9 @@ def _recurrent(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind
     afters = []
     for i, size in enumerate(sizes):
         lead = (-1, 1) if layout and not joined else (1, -1 - (0 if layout else 1))
-        before, after = rw.state(node, "hc"[i], rw.dtype_of(node, inputs[0]))
+        like = rw.shape(inputs[0]) or (None,) * 3
+        shape = [d if d >= 0 else like[-1 - d] for d in (*lead, size)]
+        before, after = rw.state(node, "hc"[i], rw.dtype_of(node, inputs[0]), shape)
         begun = [before, inputs[0], *((inputs[5 + i],) if inputs[5 + i] else ())]
         inputs[5 + i] = rw.add("StreamStart", begun, shape=(*lead, size))
         outputs[1 + i] = outputs[1 + i] or rw.name(f"{after}~own")
@@ -185,8 +187,8 @@ def _cumsum(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     if node.attributes.get("reverse", 0):
         rw.refuse(node, "goes backwards: it begins at the last step")
     x, axis = node.inputs[0], rw.ints(time.axis)
-    before, after = rw.state(node, "sum", rw.dtype_of(node, x))
     shape = tuple(1 if i == time.axis else -1 - i for i in range(rank))
+    before, after = rw.state(node, "sum", rw.dtype_of(node, x), [d if d > 0 else (rw.shape(x) or ())[-1 - d] for d in shape])
     start = rw.add("StreamStart", [before, x], shape=shape)
     joined = rw.add("Concat", [start, x], axis=time.axis)
     sums = rw.add("CumSum", [joined, node.inputs[1]])

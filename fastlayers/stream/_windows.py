@@ -67,10 +67,11 @@ def _slid(rw: Rewriter, node: Node, kinds: Sequence[Kind], kernel: tuple[int, ..
     if reach == step == 1 and not before:
         state, after = _nothing(rw, rw.dtype_of(node, node.inputs[0])), rw.name(f"{node.outputs[0]}~rest")
     else:
-        state, after = rw.state(node, "history", rw.dtype_of(node, node.inputs[0]))
+        x = node.inputs[0]
+        state, after = rw.state(node, "history", rw.dtype_of(node, x), rw.shape(x) or (), time.axis, reach - 1)
     wide, count = rw.name(f"{node.outputs[0]}~window"), rw.name(f"{node.outputs[0]}~count")
     rw.add("StreamWindow", [node.inputs[0], state], wide, after, count,
-           axis=time.axis, reach=reach, step=step, before=before, fill=fill, least=_least(node, kernel[at]))  # fmt: skip
+           axis=time.axis, reach=reach, step=step, before=before, fill=fill)  # fmt: skip
     inputs = [wide, *node.inputs[1:]]
     for i, kind in enumerate(kinds[3:], 3):
         if isinstance(kind, Time):
@@ -82,11 +83,6 @@ def _slid(rw: Rewriter, node: Node, kinds: Sequence[Kind], kernel: tuple[int, ..
     own = rw.add(node.op, inputs, rw.name(f"{node.outputs[0]}~own"), **attributes)
     rw.add("StreamCut", [own, count], node.outputs[0], axis=out_axis)
     return (made,)
-
-
-def _least(node: Node, kernel: int) -> int:
-    """How many windows must be taken at once: a sum over all of an image, or over a few long windows, has another order."""
-    return 1 if node.op in ("Conv", "MaxPool") else 16 if kernel >= 32 else 2
 
 
 def _nothing(rw: Rewriter, dtype: Any) -> str:

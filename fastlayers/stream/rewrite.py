@@ -22,14 +22,36 @@ from ..operators.graphs import UNTOLD, GraphBuilder, inferred
 from ..operators.reference import run_operator
 from ._times import LATEST, Kind, Sizes, Time
 
-__all__ = ["RULES", "SIZED", "Rewriter", "Rewritten", "Rule", "by_steps", "rewritten"]
+__all__ = ["RULES", "SIZED", "Rewriter", "Rewritten", "Rule", "State", "by_steps", "rewritten"]
+
+
+class State(NamedTuple):
+    """A state: the names of its input and its output, the sizes that it has once it has begun, where they are known, and along
+    which axis it has any number of steps up to `most`.
+    """
+
+    before: str
+    after: str
+    shape: tuple[Any, ...]
+    axis: int | None = None
+    most: int = 0
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raises unless the state may have this shape."""
+        sizes = list(zip(self.shape, shape, strict=False))
+        fits = len(shape) == len(self.shape) and all(not isinstance(d, int) or d == size for d, size in sizes)
+        if not fits or (self.axis is not None and shape[self.axis] > self.most):
+            told = tuple("any" if d is None else d for d in self.shape)
+            if self.axis is not None:
+                told = (*told[: self.axis], f"at most {self.most}", *told[self.axis + 1 :])
+            raise ShapeError(f"stream: state {self.before!r} has shape {shape}: expected {told}")
 
 
 class Rewritten(NamedTuple):
-    """The graph, the names of its states (of the input, of the output), and which outputs have time, along which axis."""
+    """The graph, its states, and which outputs have time, along which axis."""
 
     graph: Graph
-    states: tuple[tuple[str, str], ...]
+    states: tuple[State, ...]
     times: dict[str, int]
 
 
@@ -61,7 +83,7 @@ class Rewriter(GraphBuilder):
         )
         self.source = graph
         self.constants.update(graph.constants)
-        self.states: list[tuple[Value, Value]] = []
+        self.states: list[tuple[State, np.dtype[Any]]] = []
         self.kinds: dict[str, Kind] = {}
         self.whole: dict[str, Spec] = {}  # what is known of values of the whole sequence, if the graph says how long it is
         self.numbers: dict[str, np.ndarray] = {}  # what is computed of sizes that are known
@@ -120,10 +142,13 @@ class Rewriter(GraphBuilder):
         except Error as error:
             raise ShapeError(f"stream: {error}") from error
 
-    def state(self, node: Node, hint: str, dtype: np.dtype[Any]) -> tuple[str, str]:
-        """A new state: the names of its input and its output."""
+    def state(
+        self, node: Node, hint: str, dtype: np.dtype[Any], shape: Sequence[Any], axis: int | None = None, most: int = 0
+    ) -> tuple[str, str]:
+        """A new state: the names of its input and its output. For the rest see `State`."""
         before, after = self.name(f"{node.outputs[0] or node.op}~{hint}"), self.name(f"{node.outputs[0] or node.op}~{hint}~next")
-        self.states.append((Value(before, None, dtype), Value(after, None, dtype)))
+        known = tuple(d if isinstance(d, int) and i != axis else None for i, d in enumerate(shape))
+        self.states.append((State(before, after, known, axis, most), dtype))
         self.specs[before] = Spec(None, dtype)
         return before, after
 
@@ -155,9 +180,9 @@ class Rewriter(GraphBuilder):
             elif isinstance(kind, Sizes) and kind.timed:
                 raise UnsupportedError(f"stream: output {value.name!r} is the number of steps: only the whole sequence has it")
             outputs.append(value)
-        before, after = ([pair[i] for pair in self.states] for i in (0, 1))
+        before, after = ([Value(state[i], None, dtype) for state, dtype in self.states] for i in (0, 1))
         graph = self.graph((*self.inputs, *before), (*outputs, *after))
-        return Rewritten(graph, tuple((a.name, b.name) for a, b in self.states), times)
+        return Rewritten(graph, tuple(state for state, _ in self.states), times)
 
     def _go_on(self, node: Node) -> None:
         with ours(lambda: f"stream: {where(node)}"):

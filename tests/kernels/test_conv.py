@@ -51,6 +51,8 @@ AWKWARD = (
     ((1, 3, 1, 5, 5), (0, 3, 1, 3, 3), {}),
     ((1, 3, 1, 0, 0), (2, 3, 1, 3, 3), {"pads": (0, 0, 2, 2, 2, 2)}),
     ((2, 1, 1, 9, 11), (5, 1, 1, 3, 4), {}),
+    # Rows that are divided, of no whole panels, next to each other.
+    ((1, 3, 1, 4, 1041), (8, 3, 1, 3, 3), {"pads": (0, 0, 1, 1, 1, 1)}),
     ((2, 11, 1, 6, 7), (1, 11, 1, 3, 3), {"pads": (0, 0, 1, 1, 1, 1)}),
     ((2, 9, 1, 4, 3), (7, 9, 1, 4, 3), {}),
     # Few channels, whose pixels are read where they are: whole panels, a strip and more, several phases, two blocks of K.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -294,7 +295,7 @@ def test_same_bits_for_every_batch_size_and_thread_count(variant: str, i: int, c
 
 
 def test_levels_and_layouts_agree() -> None:
-    """Averages add in one order everywhere, but for a window that is the whole image, and long ones along a row."""
+    """Averages add in one order everywhere, but for long windows along a row."""
     levels = [name for name in fl.kernels.available() if name.startswith("aot/")]
     if not levels:
         pytest.skip("the compiled engine is not built here")
@@ -304,12 +305,44 @@ def test_levels_and_layouts_agree() -> None:
             with fl.kernels.use(name):
                 for channels_last in (False, True):
                     y = bits(run("avg", p, channels_last))
-                    if channels_last and not (p.kernel[2] >= 8 or np.prod(p.space) <= 1):
+                    if channels_last and p.kernel[2] < 8:
                         np.testing.assert_array_equal(y, results[-1], err_msg=str(i))
                     results.append(y)
         for layout in (0, 1):
             for y in results[2 + layout :: 2]:
                 np.testing.assert_array_equal(y, results[layout], err_msg=str(i))
+
+
+WINDOWS = ((1, 1, 3), (1, 1, 7), (1, 1, 40), (1, 1, 300), (1, 2, 2), (1, 7, 7), (1, 4, 70), (2, 3, 4), (1, 300, 2), (20, 16, 1))
+
+
+@pytest.mark.later("reference")
+@LAYOUTS
+@each("kernel", WINDOWS)
+def test_a_window_alone_has_the_bits_that_it_has_among_others(
+    variant: str, kernel: tuple[int, int, int], channels_last: bool
+) -> None:
+    """Along each axis, whether it is the whole image or not; padding before it may be values."""
+    rng = np.random.default_rng(7)
+    for axis, channels in product(range(3), (1, 19)):
+        for before, stride in ((0, 1), (0, 4), (kernel[axis] - 1, 2)):
+            step = min(stride, kernel[axis])
+            size = [k + 5 * step * (i == axis) for i, k in enumerate(kernel)]
+            steps, pads = [1, 1, 1], [0] * 6
+            steps[axis], pads[2 * axis] = step, before
+            x = rng.standard_normal((2, channels, *size)).astype(np.float32)
+            x[rng.random(x.shape) < 0.2] = -0.0
+            many = problem(x.shape, kernel, tuple(steps), tuple(pads))._replace(x=x)
+            for kind in ("max", "avg pads"):
+                filled = np.pad(
+                    x, [(before * (i == axis + 2), 0) for i in range(5)], constant_values=0 if kind != "max" else -np.inf
+                )
+                whole = bits(run(kind, many, channels_last))
+                for o in {0, 1, whole.shape[2 + axis] - 1}:
+                    part = np.take(filled, np.arange(kernel[axis]) + o * step, 2 + axis)
+                    alone = Problem(part, (1, 1, 1), kernel, tuple(steps))
+                    want = np.take(whole, [o], 2 + axis)
+                    np.testing.assert_array_equal(bits(run(kind, alone, channels_last)), want, err_msg=f"{axis} {before} {o}")
 
 
 def test_comparison_can_fail() -> None:

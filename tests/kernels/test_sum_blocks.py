@@ -48,12 +48,18 @@ def matmul(m: int, n: int, k: int, transposed: bool) -> np.ndarray:
 
 
 def conv(
-    shape: tuple[int, ...], kernel: tuple[int, int, int], results: int, stride: int, layout: Layout, dilation: int = 1
+    shape: tuple[int, ...],
+    kernel: tuple[int, int, int],
+    results: int,
+    stride: int,
+    layout: Layout,
+    dilation: int = 1,
+    groups: int = 1,
 ) -> np.ndarray:
     """Windows that lie within the image."""
-    weight = np.ones((results, shape[0], *kernel), np.float32)
+    weight = np.ones((results, shape[0] // groups, *kernel), np.float32)
     weight[:, 0, 0, 0, 0] = LARGE
-    case = Problem(np.ones((1, *shape), np.float32), weight, None, (1, stride, stride), (1, dilation, dilation))
+    case = Problem(np.ones((1, *shape), np.float32), weight, None, (1, stride, stride), (1, dilation, dilation), groups=groups)
     return run("conv", case, layout)
 
 
@@ -85,6 +91,7 @@ CONVS: dict[str, Callable[[Layout], np.ndarray]] = {
     "dilated": lambda layout: conv((40, 1, 20, 21), (1, 3, 3), 48, 1, layout, 4),
     "volumes": lambda layout: conv((24, 5, 6, 7), (3, 3, 3), 20, 1, layout),
     "a sequence": lambda layout: conv((32, 1, 1, 90), (1, 1, 11), 20, 1, layout),
+    "groups": lambda layout: conv((56, 1, 9, 14), (1, 5, 5), 56, 1, layout, groups=7),
 }
 
 
@@ -97,6 +104,7 @@ def test_convolutions(variant: str, strict: bool) -> None:
         "few channels": 392,
         "volumes": 648,
         "a sequence": 352,
+        "groups": 200,
     }
     with bound(strict):
         for (name, made), layout in product(CONVS.items(), LAYOUTS):

@@ -22,7 +22,7 @@ from ._band cimport Band, Runs, blocks_of, end_runs, fill, multiply, no_runs
 from ._blocks cimport Blocks, blocks_task, plan_blocks
 from ._conv cimport COLS, PIXELS, Job, Place, place_of, reach
 from ._engine cimport (
-    FL_BRAIN, FL_KC, FL_PANEL, WEIGHT_WORK,
+    FL_BRAIN, FL_FINE, FL_KC, FL_PANEL, WEIGHT_WORK,
     alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, release, workers,
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
@@ -355,6 +355,8 @@ cdef bint by_blocks(const Job *job, PackedConv packed) noexcept nogil:
     cdef double share = <double>job.band.channels * cols / (panels_size(job.band.channels, 1) * min(sevens, eights))
     if packed.mixed == NULL or job.band.mode != 0 or job.band.last != job.out_last or job.band.level.width < 8:
         return False
+    if job.band.level.fine == NULL and job.k > FL_FINE:  # one chain, where strict precision breaks it
+        return False
     if not job.band.size[0] == job.out_size[0] == 1 or job.band.before[0] != 0 or min(job.band.before[1], job.band.before[2]) < 0:
         return False
     if job.band.last:  # 3x3 in groups of 2, 4 and 8: 64@56 2.6, 1.7, 1.1 times as fast; 64@14 4.6, 2.5, 1.4; 24@14 g3 0.97
@@ -452,7 +454,7 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     # 0.72, 64 -> 64 0.84, 64 -> 256 1.02.
     job.packing = job.in_place and job.og > FEW_RESULTS or job.out_size[2] % FL_PANEL != 0 and (residual or job.cols < 2 * FL_PANEL)
     job.rows = even(job.out_size[1], max(most // job.cols, <int64_t>1))
-    if job.swap and not job.in_place:
+    if job.swap and not job.in_place and not (job.packing and job.cols < job.out_size[2]):  # packed pixels are next to each other in the result
         job.rows = rows_that_fill(job.rows, job.out_size[1], job.cols if job.packing else job.cols % FL_PANEL)
     job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
     # Every task prepares its pixels again. That is 2 / width of the work of a 3x3 kernel, but 16 / width of a 1x1 kernel's.

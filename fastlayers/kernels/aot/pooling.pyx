@@ -3,7 +3,9 @@
 A task makes rows of outputs of some images (channels-first: of some planes, one of each channel). What a window covers along an axis
 is looked up in tables that the plan holds. Channels-last images of many channels are cut into blocks of channels, so that a line (see
 csrc/pooling.h) stays in a first-level cache; where neighbouring windows start at neighbouring pixels, their channels are taken as
-columns. A window that is the whole image is a reduction. Lp pooling takes powers of some images at a time, sums them, takes roots.
+columns. Planes of one result each are slices of one image. Lp pooling takes powers of some images at a time, sums them, takes roots.
+The order of a sum depends on the window and the layout alone, never on how many windows there are: a sequence in pieces has the bits of
+the whole.
 """
 
 cimport cython
@@ -16,16 +18,10 @@ from ._engine cimport (FL_ABS, FL_POWER, FL_SQRT, FL_SQUARE, alloc, fl_broadcast
                        release, workers)
 from ._space cimport even, rounded
 from ._step cimport make_step, run_plan
-from .reduce cimport Reduction, plan_slices, run_reduce
 
 cnp.import_array()
 
 cdef enum:
-    REDUCE_SUM = 0
-    REDUCE_MEAN = 1
-    REDUCE_MAX = 2
-    REDUCE_L1 = 6
-    REDUCE_L2 = 7
     INSIDE = 0       # what a sum is divided by: its positions in the image,
     PADDED = 1       # those in image and pads,
     NOTHING = 2      # nothing
@@ -38,6 +34,7 @@ cdef enum:
     SLACK = 32       # floats at the end of a line that no window reaches
     SHORT = 64       # neighbouring windows of rows shorter than this, with at most TAPS columns, are taken as one row
     TAPS = 8
+    LONG = 64        # columns from which on a window of single columns is reduced alone
 
 
 ctypedef struct Axis:
@@ -54,11 +51,16 @@ cdef int64_t below(const Axis *axis, int64_t start, int64_t limit) noexcept nogi
     return min((limit - start + axis.dilation - 1) // axis.dilation, axis.kernel) if start < limit else 0
 
 
+cdef int64_t skipped(const Axis *axis, int64_t o) noexcept nogil:
+    """How many positions of window o are before the image."""
+    return below(axis, o * axis.stride - axis.before, 0)
+
+
 cdef int64_t inside(const Axis *axis, int64_t o, int64_t *first) noexcept nogil:
     """How many positions of window o are in the image; first: the position of the first of them."""
-    cdef int64_t start = o * axis.stride - axis.before, skipped = below(axis, start, 0)
-    first[0] = start + skipped * axis.dilation
-    return below(axis, start, axis.size) - skipped
+    cdef int64_t start = o * axis.stride - axis.before, out = skipped(axis, o)
+    first[0] = start + out * axis.dilation
+    return below(axis, start, axis.size) - out
 
 
 cdef int64_t counted(const Axis *axis, int64_t o, int divide) noexcept nogil:
@@ -91,6 +93,7 @@ cdef class Windows:
                 y = inside(&axes[1], oh, &at_y)
                 entry = &self.rows[od * axes[1].out + oh]
                 entry.from_, entry.nz, entry.ny, entry.scale = (at_z * axes[1].size + at_y) * row, z, y, NULL
+                entry.at = skipped(&axes[0], od) * axes[1].kernel + skipped(&axes[1], oh)
         return 0
 
     cdef int lay_masks(self, const Axis *w, int64_t period) except -1:
@@ -228,19 +231,6 @@ cdef void cut(Job *job, const Axis *axes) noexcept:
     job.scratch = rounded((job.lines + 1) * call.pitch * sizeof(float))
 
 
-cdef bint whole(const Axis *axes, int divide) noexcept:
-    """Is there one window, and does it hold every place of the image once and count no other?"""
-    cdef int64_t axis, first
-    cdef const Axis *a
-    for axis in range(3):
-        a = &axes[axis]
-        if a.out != 1 or inside(a, 0, &first) != a.size or (a.dilation > 1 and a.size > 1):
-            return False
-        if divide != NOTHING and counted(a, 0, divide) != a.size:
-            return False
-    return True
-
-
 cdef void lay_axes(Axis *axes, tuple in_shape, tuple out_shape, kernel, stride, dilation, pads, bint channels_last):
     cdef int64_t space = 1 if channels_last else 2, axis
     for axis in range(3):
@@ -263,7 +253,7 @@ cdef Windows plan_pool(Job *job, const Axis *axes, int64_t n, int64_t c, bint av
     job.flat = axes[2].stride == 1 and 1 < job.pixel == job.lanes and (not average or job.pixel < NARROW)
     windows.lay_rows(axes, job.pixel)
     job.call.gathered = job.pixel == 1 and axes[2].dilation == 1 and (
-        (axes[2].stride > 2 and axes[2].kernel >= 8) or (axes[2].out < 16 and axes[2].kernel >= 32))
+        (axes[2].stride > 2 and axes[2].kernel >= 8) or axes[2].kernel >= LONG)
     job.joined = (job.pixel == 1 and axes[2].stride == 1 and axes[2].out == axes[2].size < SHORT and not job.call.gathered
                   and axes[2].kernel <= TAPS)
     if job.joined:
@@ -278,20 +268,19 @@ cdef Windows plan_pool(Job *job, const Axis *axes, int64_t n, int64_t c, bint av
     job.rows = windows.rows
     job.call.step_y = axes[1].dilation * axes[2].size * job.pixel
     job.call.step_z = axes[0].dilation * axes[1].size * axes[2].size * job.pixel
-    job.call.kw, job.call.ldo, job.call.out_pixel = axes[2].kernel, axes[2].out * job.pixel, job.pixel
+    job.call.kh, job.call.kw, job.call.ldo, job.call.out_pixel = axes[1].kernel, axes[2].kernel, axes[2].out * job.pixel, job.pixel
     job.call.average = average
     return windows
 
 
-cdef object reduction(bint as_step, void **operands, const Axis *axes, int64_t n, int64_t c, int code, bint channels_last):
-    """Windows that are the whole image."""
-    cdef Reduction job
-    cdef int64_t volume = axes[0].size * axes[1].size * axes[2].size
-    plan_slices(&job, n if channels_last else n * c, volume, c if channels_last else 1, code)
-    if as_step:
-        return make_step(run_reduce, &job, sizeof(Reduction), 2, job.work, None)
-    run_plan(run_reduce, &job, operands, job.work, "pooling")
-    return None
+cdef bint stacked(Axis *axes, int64_t planes) noexcept:
+    """Where each of `planes` channels-first images has one result, of windows without padding along their depth, makes the axes those of
+    one image, whose slices they are."""
+    cdef Axis *z = axes
+    if axes[0].out * axes[1].out * axes[2].out != 1 or z.before != 0 or reach(z, 1) > z.size:
+        return False
+    z.size, z.out, z.stride, z.after = planes * z.size, planes, z.size, 0
+    return True
 
 
 cdef object pooling(bint as_step, x, out, tuple in_shape, tuple out_shape, kernel, stride, dilation, pads, int divide, float factor,
@@ -305,9 +294,8 @@ cdef object pooling(bint as_step, x, out, tuple in_shape, tuple out_shape, kerne
     if not as_step:
         operands[0], operands[1] = cnp.PyArray_DATA(<cnp.ndarray>x), cnp.PyArray_DATA(<cnp.ndarray>out)
     lay_axes(axes, in_shape, out_shape, kernel, stride, dilation, pads, channels_last)
-    if factor == 1 and whole(axes, divide):
-        return reduction(as_step, operands, axes, n, c,
-                         REDUCE_MAX if not average else REDUCE_SUM if divide == NOTHING else REDUCE_MEAN, channels_last)
+    if not channels_last and stacked(axes, n * c):
+        n = c = 1
     windows = plan_pool(&job, axes, n, c, average, divide, factor, channels_last)
     if as_step:
         return make_step(run_pool, &job, sizeof(Job), 2, job.work, windows)
@@ -438,8 +426,6 @@ cdef object lp_pooling(bint as_step, x, out, tuple in_shape, tuple out_shape, ke
     if not as_step:
         operands[0], operands[1] = cnp.PyArray_DATA(<cnp.ndarray>x), cnp.PyArray_DATA(<cnp.ndarray>out)
     lay_axes(axes, in_shape, out_shape, kernel, stride, dilation, pads, channels_last)
-    if (p == 2 or p == 1) and norm and whole(axes, NOTHING):
-        return reduction(as_step, operands, axes, n, c, REDUCE_L1 if p == 1 else REDUCE_L2, channels_last)
     places = <float>(axes[0].kernel * axes[1].kernel * axes[2].kernel)
     windows = plan_pool(&job.pool, axes, n, c, True, NOTHING if norm else PADDED, 1 if norm else places, channels_last)
     job.p, job.root, job.norm = p, <float>(1 / <double>p), norm

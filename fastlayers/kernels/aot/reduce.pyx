@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t
 cimport numpy as cnp
 
-from ._engine cimport level, parallel, workers
+from ._engine cimport fl_kernels, level, parallel, workers
 
 cdef extern from "csrc/running.h":
     void fl_running_f32(const float *x, float *out, int64_t n, int64_t inner, int exclusive, int reverse) noexcept nogil
@@ -17,6 +17,18 @@ cdef enum:
     GROUP = 16    # rows that are best taken together
     NARROW = 65   # slices of fewer columns are not cut: see csrc/reduce.h
     STRIP = 128   # columns of a strip at least: what the kernel takes at a time
+
+cdef struct Reduction:
+    const fl_kernels *level
+    const float *x
+    float *out
+    int64_t outer, n, inner
+    int code         # of table.REDUCE
+    int64_t size     # slices of [n][inner] a task, or columns of one slice
+    int64_t strips   # tasks a slice
+    int64_t tasks
+    double work
+
 
 # Operations a number (see `workers`) by code: the memory alone costs 5.
 cdef double COST[10]
@@ -41,8 +53,8 @@ cdef void columns_task(void *context, int64_t number, int worker) noexcept nogil
         job.level.reduce_columns(job.code, job.x + slice * job.n * job.inner, job.n, job.inner, job.out + slice * job.inner, job.inner)
 
 
-cdef void plan_slices(Reduction *job, int64_t outer, int64_t n, int64_t inner, int op) noexcept:
-    cdef int64_t length = max(n, <int64_t>1)
+cdef void plan_reduce(Reduction *job, const cnp.npy_intp *x, int op) noexcept:
+    cdef int64_t outer = x[0], n = x[1], inner = x[2], length = max(n, <int64_t>1)
     job.level = level()
     job.outer, job.n, job.inner, job.code = outer, n, inner, op
     job.strips, job.tasks = 1, 0
@@ -57,10 +69,6 @@ cdef void plan_slices(Reduction *job, int64_t outer, int64_t n, int64_t inner, i
         if inner > 1:
             job.size = max(TASK // (length * inner), <int64_t>1)
         job.tasks = (outer + job.size - 1) // job.size if inner > 0 else 0
-
-
-cdef void plan_reduce(Reduction *job, const cnp.npy_intp *x, int op) noexcept:
-    plan_slices(job, x[0], x[1], x[2], op)
 
 
 cdef int run_reduce(const void *plan, void *const *operands) noexcept nogil:

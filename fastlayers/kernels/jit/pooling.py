@@ -14,13 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..table import REDUCE
 from ._njit import emitted, kernel
 from ._records import Axes, Int, Steps
 from ._threads import address, scratch, spread
 from ._tile import integer
 from ._vector import WIDTH, Emit, Float, V
-from .reduce import reduce
 
 __all__ = ["avg_pool", "lp_pool", "max_pool", "places", "sum_pool", "tables"]
 
@@ -280,11 +278,6 @@ def _run(
     if not out.size:
         return
     size, to = (x.shape[1:4], out.shape[1:4]) if channels_last else (x.shape[2:], out.shape[2:])
-    all_of_it = tuple(to) == (1, 1, 1) and tuple(kernel) == tuple(size) and not any(pads)
-    if all_of_it and share == 1 and include_pad is not None:
-        n, c = (len(x), x.shape[4]) if channels_last else (x.shape[0] * x.shape[1], 1)
-        reduce(x.reshape(n, math.prod(size), c), out.reshape(n, c), REDUCE["mean" if average else "max"])
-        return
     ints = (tuple(map(int, sizes)) for sizes in (size, to, kernel, stride, dilation, pads))
     shares, windows = tables(*ints, include_pad, share)
     plan = Plan(

@@ -333,6 +333,7 @@ typedef struct {
  * the sums of this row averages. */
 typedef struct {
   int64_t from, nz, ny;
+  int64_t at; /* of the window's positions along these axes, the number of the first one: kh in a plane */
   const float *scale;
 } fl_pool_row;
 
@@ -346,7 +347,7 @@ typedef struct {
   const fl_pool_row *rows;
   int64_t nrows, step_z, step_y, runs, run, run_step;
   float *line, *spare;
-  int64_t pitch, left, kw, tap, step;
+  int64_t pitch, left, kh, kw, tap, step;
   float *out;
   int64_t ldo, out_pixel, first, cols, c;
   int average;

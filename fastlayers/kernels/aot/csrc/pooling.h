@@ -12,11 +12,14 @@
 #define FL_POOL_FN static __attribute__((noinline)) void
 
 FL_INLINE vf fl_pool_two(vf a, vf b, const int average) { return average ? a + b : vmaxn(b, a); }
+/* A sum of nothing but -0 is 0: padding, which is 0, may have been left out or not. */
+FL_INLINE vf fl_pool_mean(vf sum, vf scale) { return sum * scale + vset(0); }
 FL_INLINE vf fl_pool_three(vf a, vf b, vf c, const int average) { return average ? (a + b) + c : vmaxn3(a, b, c); }
 
-/* A grid of nz x ny positions that are folded into one number, for any number of neighbours. */
+/* A grid of nz x ny positions that are folded into one number, for any number of neighbours. They are numbered from `at` on, `high` to a
+ * plane: positions that are left out, in the padding, count where chains are broken. */
 typedef struct {
-  int64_t nz, ny, step_z, step_y;
+  int64_t nz, ny, step_z, step_y, at, high;
 } fl_pool_grid;
 
 FL_INLINE vf fl_pool_get(const float *p, int64_t part) { return part ? vget_part(p, part, 0) : vload(p); }
@@ -36,9 +39,9 @@ FL_INLINE void fl_pool_fold(vf *acc, const float *x, const fl_pool_grid *g, int6
   const int64_t count = g->nz * g->ny;
   vf chain[8];
   FL_UNROLL for (int u = 0; u < U; u++) acc[u] = chain[u] = vset(0);
-  for (int64_t t = 0, y = 0; t < count;) {
-    const int64_t end = count - t < FL_KC ? count : t + FL_KC, first = t;
-    for (; t < end; t++) {
+  for (int64_t t = 0, y = 0, at = g->at; t < count;) {
+    const int64_t end = (at / FL_KC + 1) * FL_KC, first = t;
+    for (; t < count && at < end; t++, at++) {
       FL_UNROLL for (int u = 0; u < U; u++) {
         const vf v = fl_pool_get(x + u * VW, part);
         chain[u] = t == first ? v : fl_pool_two(chain[u], v, average);
@@ -46,6 +49,7 @@ FL_INLINE void fl_pool_fold(vf *acc, const float *x, const fl_pool_grid *g, int6
       x += g->step_y;
       if (++y == g->ny) {
         y = 0;
+        at += g->high - g->ny;
         x += g->step_z - g->ny * g->step_y;
       }
     }
@@ -61,7 +65,7 @@ FL_INLINE void fl_pool_run(const float *x, const fl_pool_grid *g, float *to, int
   vf acc[U];
   int64_t i = 0;
   const vf one = vset(average && scale && !each ? *scale : 1);
-#define FL_POOL_SCALED(u) (average && scale ? acc[u] * (each ? vload(scale + i + (u)*VW) : one) : acc[u])
+#define FL_POOL_SCALED(u) (average && scale ? fl_pool_mean(acc[u], each ? vload(scale + i + (u)*VW) : one) : acc[u])
   for (; i + U * VW <= n; i += U * VW) {
     fl_pool_fold(acc, x + i, g, 0, U, K, average);
     FL_UNROLL for (int u = 0; u < U; u++) vstore(to + i + u * VW, FL_POOL_SCALED(u));
@@ -74,7 +78,7 @@ FL_INLINE void fl_pool_run(const float *x, const fl_pool_grid *g, float *to, int
     } else {
       fl_pool_fold(acc, x, g, slack ? 0 : n, 1, K, average);
       if (average && scale)
-        acc[0] *= each ? vget_part(scale, n, 0) : one;
+        acc[0] = fl_pool_mean(acc[0], each ? vget_part(scale, n, 0) : one);
       vput_part(to, acc[0], n);
     }
     i += VW;
@@ -87,7 +91,7 @@ FL_INLINE void fl_pool_run(const float *x, const fl_pool_grid *g, float *to, int
 /* `rows` lines from y on, whose windows hold equally many rows of the image each. */
 FL_INLINE void fl_pool_rows(const fl_pool *p, int64_t y, int64_t rows, const int K, const int average) {
   const fl_pool_row *row = p->rows + y;
-  const fl_pool_grid g = {row->nz, row->ny, p->step_z, p->step_y};
+  const fl_pool_grid g = {row->nz, row->ny, p->step_z, p->step_y, row->at, p->kh};
   const int64_t run = p->run, runs = p->runs, run_step = p->run_step, pitch = p->pitch;
   const float *x = p->x;
   float *line = p->line + y * pitch + p->left;
@@ -110,7 +114,7 @@ static void fl_pool_nothing(const fl_pool *p, int64_t y, int64_t rows) {
 
 /* Single columns: neighbours. */
 FL_INLINE void fl_pool_neighbours(const fl_pool *p, const int K, const int average) {
-  const fl_pool_grid g = {1, p->kw, 0, p->tap};
+  const fl_pool_grid g = {1, p->kw, 0, p->tap, 0, p->kw};
   for (int64_t y = 0; y < p->nrows; y++)
     fl_pool_run(p->line + y * p->pitch, &g, p->out + y * p->ldo, p->cols, average ? p->rows[y].scale + p->first : 0, 1, 1, K,
                 average);
@@ -134,9 +138,9 @@ FL_INLINE void fl_pool_joined(const fl_pool *p, const int K, const int average) 
         for (int64_t t = 1; t < kw; t++)
           v = fl_pool_two(v, FL_POOL_TAP(t), average);
       if (at + VW <= n)
-        vstore(to + at, average ? v * vload(scale + at) : v);
+        vstore(to + at, average ? fl_pool_mean(v, vload(scale + at)) : v);
       else
-        vput_part(to + at, average ? v * vget_part(scale + at, n - at, 0) : v, n - at);
+        vput_part(to + at, average ? fl_pool_mean(v, vget_part(scale + at, n - at, 0)) : v, n - at);
     }
 #undef FL_POOL_TAP
 }
@@ -159,16 +163,16 @@ FL_INLINE void fl_pool_second(const fl_pool *p, const int K, const int average) 
         v = fl_pool_three(even, odd, FL_LOW1(c, d), average);
       }
       if (n >= VW)
-        vstore(to + i, average ? v * vload(scale + i) : v);
+        vstore(to + i, average ? fl_pool_mean(v, vload(scale + i)) : v);
       else
-        vput_part(to, average ? v * vget_part(scale, n, 0) : v, n);
+        vput_part(to, average ? fl_pool_mean(v, vget_part(scale, n, 0)) : v, n);
     }
   }
 }
 
 /* Single columns: any others. */
 FL_INLINE void fl_pool_picked(const fl_pool *p, const int average) {
-  const fl_pool_grid g = {1, p->kw, 0, p->tap};
+  const fl_pool_grid g = {1, p->kw, 0, p->tap, 0, p->kw};
   for (int64_t y = 0; y < p->nrows; y++) {
     const float *line = p->line + y * p->pitch;
     float *to = p->out + y * p->ldo;
@@ -179,13 +183,13 @@ FL_INLINE void fl_pool_picked(const fl_pool *p, const int average) {
       fl_f32_gather(p->spare, p->step, to, p->cols);
     }
     for (int64_t i = 0; average && i < p->cols; i += VW)
-      fl_put(to, i, p->cols, fl_at(to, i, p->cols) * fl_at(p->rows[y].scale + p->first, i, p->cols));
+      fl_put(to, i, p->cols, fl_pool_mean(fl_at(to, i, p->cols), fl_at(p->rows[y].scale + p->first, i, p->cols)));
   }
 }
 
 /* Pixels of c channels. */
 FL_INLINE void fl_pool_pixels(const fl_pool *p, const int K, const int average) {
-  const fl_pool_grid g = {1, p->kw, 0, p->tap};
+  const fl_pool_grid g = {1, p->kw, 0, p->tap, 0, p->kw};
   for (int64_t y = 0; y < p->nrows; y++)
     for (int64_t j = 0; j < p->cols; j++)
       fl_pool_run(p->line + y * p->pitch + j * p->step, &g, p->out + y * p->ldo + j * p->out_pixel, p->c,
@@ -226,8 +230,8 @@ FL_POOL_OF(second, 3, 1)
 static void fl_pool_lines(const fl_pool *p) {
   static void (*const table[2][3])(const fl_pool *, int64_t, int64_t) = FL_POOL_TABLE(rows);
   for (int64_t y = 0, next; y < p->nrows; y = next) {
-    const int64_t nz = p->rows[y].nz, ny = p->rows[y].ny, count = nz * ny;
-    for (next = y + 1; next < p->nrows && p->rows[next].nz == nz && p->rows[next].ny == ny;)
+    const int64_t nz = p->rows[y].nz, ny = p->rows[y].ny, at = p->rows[y].at, count = nz * ny;
+    for (next = y + 1; next < p->nrows && p->rows[next].nz == nz && p->rows[next].ny == ny && p->rows[next].at == at;)
       next++;
     if (count)
       table[p->average][count == 2 || count == 3 ? count - 1 : 0](p, y, next - y);

@@ -111,8 +111,8 @@ def interpolate(
 ) -> np.ndarray:
     """Resamples all spatial axes: ``out[o] = sum over the taps around o's place in x of weight * x``, by torch's rules.
 
-    A tap of weight 0 is left out: a NaN there does not reach the result (it does in torch). Where a scale leaves an axis its size,
-    linear modes copy along it, and nearest does in two axes with at most 128 rows and columns, as torch does.
+    A tap of weight 0 is left out: a NaN there does not reach the result (it does in torch). Where a scale leaves an axis its
+    size, linear modes copy along it, and nearest does in two axes with at most 128 rows and columns, as torch does.
 
     Args:
         x: ``(n, c, l)``, ``(n, c, h, w)`` or ``(n, c, d, h, w)``, or with c after if `layout` is channels-last; any real dtype,

@@ -124,7 +124,8 @@ def load(
     origin = None
     if mmap:
         given = {"format": format, "device": device, "precision": precision, "max_bytes": max_bytes, "optimize": optimize,
-                 "require_native": require_native, "max_rounds": max_rounds, "zipmap": zipmap, "streaming": streaming}  # fmt: skip
+                 "require_native": require_native, "max_rounds": max_rounds, "zipmap": zipmap,
+                 "streaming": streaming}  # fmt: skip
         origin = look(source, given)
     source = _serialized(source)
     graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)

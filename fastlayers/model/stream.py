@@ -53,8 +53,8 @@ class Stream:
     ) -> None:
         """See `Model.stream`.
 
-        `own`: the states are those of a rewritten graph, and begin by themselves as scalars. `kept`: what a subclass keeps next to
-        the network's states.
+        `own`: the states are those of a rewritten graph, and begin by themselves as scalars. `kept`: what a subclass keeps
+        besides the network's states.
         """
         self._model, self._pairs, self._own = model, dict(pairs), None if own is None else {s.before: s for s in own}
         outs = set(self._pairs.values())

@@ -33,8 +33,8 @@ class WindowStream(Stream):
     Each window has the last `overlap` steps of what came before it (zeros before the first) and `size` new ones. Pieces have any
     length: what does not fill a window waits for the next piece. Leading axes of size 1 may be left out, so a piece of sound is
     ``(n,)`` as well as ``(1, n)``; where an input is nothing but samples, more rows are an error unless `batch` says how many:
-    sound of several channels is no batch. Pieces of int16 for an input of floats are sound, and are divided by 32768; other dtypes keep
-    their values.
+    sound of several channels is no batch. Pieces of int16 for an input of floats are sound, and are divided by 32768; other
+    dtypes keep their values.
 
     >>> import numpy as np, fastlayers as fl
     >>> model = fl.compile(lambda x: fl.functional.relu(x), fl.graph.Input("x", (1, 5)))
@@ -176,6 +176,9 @@ class WindowStream(Stream):
         return f"{super().__repr__()[:-1]}; windows of {self._size} after {self._overlap} along axis {self._axis})"
 
     def _checked(self, name: str, value: Any) -> Any:
+        sound = name in (self._before, self._waiting) and self._input.dtype.kind == "f"
+        if sound and getattr(value, "dtype", None) == np.int16:
+            raise DTypeError(f"stream: state {name!r} has dtype int16: expected {self._input.dtype}, as `state` gives it")
         made = super()._checked(name, value)
         if made is not None and name in (self._before, self._waiting):
             steps, over = made.shape[self._axis], name == self._before
@@ -196,11 +199,11 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 def _cut(array: np.ndarray, axis: int, start: int, end: int | None) -> np.ndarray:
     """Steps of an array, copied: a view would keep all of a long piece."""
-    return array[(slice(None),) * axis + (slice(start, end),)].copy()
+    return np.array(array[(slice(None),) * axis + (slice(start, end),)])
 
 
 def _expected(spec: TensorSpec, axis: int, batch: Any) -> tuple[tuple[Any, ...], bool]:
-    """The sizes that pieces must have, in words where any will do; and whether an input is nothing but samples, one row of them."""
+    """The sizes that pieces must have, in words where any will do; and whether an input is one row of samples."""
     sizes: list[Any] = ["?" if d is None else d for d in spec.shape or ()]
     sizes[axis], lead = "any", 0 if axis else 1
     samples = batch is None and len(sizes) == 2 and not isinstance(sizes[lead], int)

@@ -180,7 +180,8 @@ class Rewriter(GraphBuilder):
             elif isinstance(kind, Sizes) and kind.timed:
                 raise UnsupportedError(f"stream: output {value.name!r} is the number of steps: only the whole sequence has it")
             outputs.append(value)
-        before, after = ([Value(state[i], None, dtype) for state, dtype in self.states] for i in (0, 1))
+        before = [Value(state.before, None, dtype) for state, dtype in self.states]
+        after = [Value(state.after, None, dtype) for state, dtype in self.states]
         graph = self.graph((*self.inputs, *before), (*outputs, *after))
         return Rewritten(graph, tuple(state for state, _ in self.states), times)
 

@@ -10,7 +10,6 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.kernels.conv_choice import kernel_for
-from fastlayers.kernels.table import HALVES
 from fastlayers.model.model import Options
 from tests.each import each
 from tests.program.graphs import graph, node, normal
@@ -127,8 +126,3 @@ def test_a_direct_convolution_is_chosen_whatever_its_size() -> None:
             assert len(found) == 1, (weight, stride, dilation, groups, half, found)
             chosen |= found
     assert {name for name, _ in chosen} == {"depthwise", "conv", "conv_half"}
-
-
-def test_precisions_are_all_tried() -> None:
-    kinds = {drawn_kind(seed) for seed in range(FEW)}
-    assert kinds == {(precision, streaming) for precision in ("default", "strict", *HALVES) for streaming in (True, False)}

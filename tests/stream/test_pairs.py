@@ -14,6 +14,8 @@ from fastlayers.stream.axes import times
 from fastlayers.stream.pairs import find
 from tests.program.graphs import node, normal
 
+from .nets import compiled, conv_lstm
+
 F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
 
 
@@ -115,7 +117,7 @@ def test_states_can_be_set_kept_cloned_and_reset() -> None:
     np.testing.assert_array_equal(stream(x), counter().stream()(x))
     with pytest.raises(fl.ShapeError, match=r"'stat' is no state: expected some of \['state'\]"):
         stream.state = {"stat": x}
-    with pytest.raises(fl.ShapeError, match=r"run: input 'state' has shape \(3,\)"):
+    with pytest.raises(fl.ShapeError, match=r"stream: state: input 'state' has shape \(3,\): expected \('n', 3\)"):
         stream.state = {"state": x[0]}
     with pytest.raises(fl.DTypeError, match="state is of type list"):
         stream.state = [x]
@@ -230,3 +232,51 @@ def test_which_axis_is_time() -> None:
             model(("n", "a", "b")).stream(**how)  # type: ignore[arg-type]
     with pytest.raises(fl.ShapeError, match=r"several inputs.*pass input="):
         model((2, 3), (2, 3)).stream(axis=1)
+
+
+def rewritten() -> fl.Stream:
+    return compiled(conv_lstm(), 2, 4, "time").stream()
+
+
+def test_states_of_rewritten_networks_go_on_elsewhere() -> None:
+    """After any number of steps, none included."""
+    x = normal(2, 4, 30)
+    for at in range(13):
+        stream = rewritten()
+        assert set(stream.state.values()) == {None}
+        if at:
+            stream(x[:, :, :at])
+        other = rewritten()
+        other(x[:, :, 3:20])
+        other.state = stream.state
+        for found, want in zip(other(x[:, :, at:]), stream(x[:, :, at:]), strict=True):
+            np.testing.assert_array_equal(found, want)
+
+
+def test_states_of_another_shape_are_refused() -> None:
+    stream, x = rewritten(), normal(2, 4, 9)
+    stream(x)
+    state = stream.state
+    assert len(state) == 4  # two histories, h and c
+    for name, value in state.items():
+        assert value is not None
+        wrong = [value[0], value[None], np.zeros(()), np.delete(value, 0, 0), np.repeat(value, 3, 1), np.repeat(value, 3, 2)]
+        for other in wrong:
+            with pytest.raises(fl.ShapeError, match=rf"stream: state '{name}' has shape .*: expected \("):
+                stream.state = {name: other}
+        with pytest.raises(fl.DTypeError, match=rf"stream: state: input '{name}' has dtype complex128"):
+            stream.state = {name: value.astype(complex)}
+    with pytest.raises(fl.ShapeError, match=r"'state' is no state: expected some of \["):
+        stream.state = {"state": np.zeros((2, 4, 2))}
+    np.testing.assert_equal(stream.state, state)
+
+
+def test_a_state_of_another_batch_is_told_by_the_next_piece() -> None:
+    stream, x = compiled(conv_lstm(), "n", 4, "time").stream(), normal(2, 4, 9)
+    stream(x)
+    state = stream.state
+    for name, value in state.items():
+        assert value is not None
+        stream.state = {**state, name: np.take(value, [0], value.shape.index(2) if "history" in name else 1)}
+        with pytest.raises(fl.ShapeError):
+            stream(x)

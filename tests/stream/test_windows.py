@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import io
+import pickle  # noqa: TID251 - of our own making
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 import fastlayers as fl
 from fastlayers.model.custom import forget
 from fastlayers.model.stream_windows import WindowStream
+from tests.each import each
 from tests.program.graphs import graph, node, normal
 
 SIZE, OVERLAP = 5, 3
@@ -52,7 +56,7 @@ def test_windows_do_not_depend_on_the_pieces(lengths: list[int], axes: int) -> N
     np.testing.assert_array_equal(np.stack(found), np.stack(want))
     filled = by_hand(np.concatenate([sound, np.zeros((1, 1), np.float32)], axis=1), 2.0)
     np.testing.assert_array_equal(stream.flush(), filled[12:])
-    assert stream.flush() == [] and stream.state == {"state": None}
+    assert stream.flush() == [] and set(stream.state.values()) == {None}
     np.testing.assert_array_equal(stream(sound, 2.0), want)  # it begins again
 
 
@@ -100,7 +104,7 @@ def test_by_name_and_any_axis() -> None:
     assert isinstance(stream(x, k)[0], tuple)
     open_batch = fl.Model(graph({"x": ("n", 4, 3)}, [node("y = Neg(x)")], ["y"])).stream(size=2, overlap=2)
     open_batch(x)
-    with pytest.raises(fl.ShapeError, match=r"pieces before had \(2, 3, 3\): expected the same sizes but along axis 1"):
+    with pytest.raises(fl.ShapeError, match=r"what came before had \(2, 2, 3\): expected the same sizes but along axis 1"):
         open_batch(x[:1])
 
 
@@ -112,7 +116,7 @@ def test_a_failing_call_changes_nothing() -> None:
         stream(sound[:, 13:], np.ones(2))
     with pytest.raises(fl.TimeoutError):
         stream(sound[:, 13:], 2.0, timeout=0)
-    with pytest.raises(fl.ShapeError, match=r"input 'x' has shape \(2, 1, 5\): expected \('batch', 'any'\)"):
+    with pytest.raises(fl.ShapeError, match=r"input 'x' has shape \(2, 1, 5\): expected \(1, 'any'\)"):
         stream(np.ones((2, 1, 5)), 2.0)
     rest = stream(sound[:, 13:], 2.0)
     np.testing.assert_array_equal([*first, *rest], by_hand(sound, 2.0))
@@ -188,3 +192,136 @@ def test_no_guess_between_inputs() -> None:
 
 def test_the_representation_says_what_is_cut() -> None:
     assert "windows of 5 after 3 along axis 1" in repr(summing().stream(size=SIZE, overlap=OVERLAP))
+
+
+# ---- state --------------------------------------------------------------------------------------------------------------
+
+
+def speaking() -> fl.Model:
+    """Samples and a gain that is another one in every call; a batch of any size."""
+    nodes = [node("sum = Add(x, state)"), node("stateN = Mul(sum, half)"), node("y = Mul(sum, gain)")]
+    specs: Any = {"x": ("batch", 8), "state": ("batch", 8), "gain": ("batch", 1)}
+    return fl.Model(graph(specs, nodes, ["y", "stateN"], {"half": np.float32(0.5)}))
+
+
+def talking(**more: Any) -> WindowStream:
+    return speaking().stream(size=SIZE, overlap=OVERLAP, input="x", **more)
+
+
+@each("at", range(18))
+def test_a_state_is_all_that_a_clone_has(at: int) -> None:
+    """Through a file, before the first piece, within a window and at its end, into another stream."""
+    sound, gains = normal(1, 33), normal(2, 1, 1)
+
+    def rest(stream: WindowStream) -> list[Any]:
+        return [*stream.clone().flush(), *stream(sound[:, at:], gains[1]), *stream.flush()]
+
+    stream = talking()
+    if at:
+        stream(sound[:, :at], gains[0])
+    want, state = rest(stream.clone()), stream.state
+    file = io.BytesIO()
+    np.savez(file, **{name: value for name, value in state.items() if value is not None})
+    file.seek(0)
+    restored = talking()
+    restored.state = dict(np.load(file))
+    begun = talking(initial=state)
+    other = talking()
+    other(sound[:, ::-1][:, :11], gains[1])
+    other.state = state
+    copies = (restored, begun, other, pickle.loads(pickle.dumps(stream)), copy.copy(stream), copy.deepcopy(stream))
+    for found in copies:
+        assert found.state.keys() == state.keys()
+        np.testing.assert_array_equal(rest(found), want)
+    begun.reset()
+    np.testing.assert_array_equal(rest(begun), want)
+    np.testing.assert_array_equal(rest(stream), want)  # what the others did is nothing to it
+
+
+def test_what_a_caller_changes_later_is_not_kept() -> None:
+    stream, gain = talking(), np.ones((1, 1), np.float32)
+    stream(normal(3), gain)
+    want = stream.clone().flush()
+    gain[:] = np.nan
+    state = stream.state
+    state["x~waiting"][:] = np.nan
+    np.testing.assert_array_equal(stream.flush(), want)
+
+
+@each(
+    "state, error, message",
+    [
+        ({"x~waiting": np.zeros((1, 5))}, fl.ShapeError, r"'x~waiting' has 5 steps along axis 1: expected less than 5"),
+        ({"x~overlap": np.zeros((1, 2))}, fl.ShapeError, r"'x~overlap' has 2 steps along axis 1: expected 3"),
+        (
+            {"x~overlap": np.zeros((2, 3))},
+            fl.ShapeError,
+            r"stream: state: input 'x~overlap' has shape \(2, 3\): expected \(1, '\?'\)",
+        ),
+        ({"x~waiting": np.zeros(4)}, fl.ShapeError, r"stream: state: input 'x~waiting' has shape \(4,\)"),
+        ({"x~waiting": np.zeros((1, 4), np.int16)}, fl.DTypeError, r"'x~waiting' has dtype int16: expected float32"),
+        ({"x~waiting": "sound"}, fl.DTypeError, r"stream: state: input 'x~waiting'"),
+        ({"state": np.zeros((1, 7))}, fl.ShapeError, r"stream: state: input 'state' has shape \(1, 7\)"),
+        (
+            {"conv~history": np.zeros((1, 4, 2))},
+            fl.ShapeError,
+            r"'conv~history' is no state: expected some of \['state', 'x~overlap'",
+        ),
+        ({"x": np.zeros((1, 8))}, fl.ShapeError, r"'x' is no state"),
+        ({3: None}, fl.ShapeError, r"3 is no state"),
+        ([("state", None)], fl.DTypeError, r"state is of type list"),
+    ],
+)
+def test_states_of_others_are_refused(state: Any, error: type[Exception], message: str) -> None:
+    """All or nothing: what is right next to it is not set either."""
+    stream = talking()
+    stream(normal(1, 12), normal(1, 1))
+    before = stream.state
+    good = {"gain": np.full((1, 1), 7.0)}
+    with pytest.raises(error, match=message):
+        stream.state = {**good, **state} if isinstance(state, dict) else state
+    for name, value in stream.state.items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_flush_of_a_state_without_the_other_inputs() -> None:
+    stream = talking()
+    stream.state = {"x~waiting": np.ones((1, 2))}
+    with pytest.raises(fl.ArgumentError, match=r"flush: the state that was set has samples that wait, but lacks \['gain'\]"):
+        stream.flush()
+    assert len(stream([[1.0, 1.0, 1.0]], [[1.0]])) == 1
+
+
+# ---- shapes -------------------------------------------------------------------------------------------------------------
+
+
+@each("shape", [(100, 2), (2, 100), (100, 1), (1, 2, 100), (1, 100, 2), (100, 2, 1), (2, 0), (0, 100), (1, 1, 1, 100)])
+@each("dtype", [np.float64, np.int16])
+def test_sound_of_several_channels_is_no_batch(shape: tuple[int, ...], dtype: Any) -> None:
+    stream = talking()
+    text = rf"input 'x' has shape \({', '.join(map(str, shape))}\): expected \(1, 'any'\), leading 1s may be left out; "
+    text += "sound has one channel"
+    with pytest.raises(fl.ShapeError, match=text):
+        stream(np.zeros(shape, dtype), [[1.0]])
+    assert stream(np.zeros(0), [[1.0]]) == stream(np.zeros((1, 0)), [[1.0]]) == stream([], [[1.0]]) == []
+
+
+def test_several_sequences_at_once() -> None:
+    sound, gain = normal(3, 40), normal(3, 1)
+    stream = talking(batch=3)
+    found = [*stream(sound[:, :13], gain), *stream(sound[:, 13:], gain)]
+    assert len(found) == 8
+    for i in range(3):
+        one = talking()
+        np.testing.assert_array_equal(one(sound[i], gain[i : i + 1]), [y[i : i + 1] for y in found])
+    for piece in (sound[:2], sound[0], sound.T):
+        with pytest.raises(fl.ShapeError, match=r"expected \(3, 'any'\), leading 1s may be left out$"):
+            stream(piece, gain)
+    for batch, error in ((0, fl.ArgumentError), (-1, fl.ArgumentError), (1.5, fl.DTypeError), ("2", fl.DTypeError)):
+        with pytest.raises(error, match="batch"):
+            talking(batch=batch)
+    with pytest.raises(fl.ArgumentError, match=r"batch is 2, and there is no size"):
+        speaking().stream(batch=2)
+    fixed = fl.Model(graph({"x": (1, 4)}, [node("y = Neg(x)")], ["y"]))
+    with pytest.raises(fl.ArgumentError, match=r"batch is 2, and input 'x' has the shape \(1, 4\): expected the size of axis 0"):
+        fixed.stream(size=4, batch=2)

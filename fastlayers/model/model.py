@@ -373,9 +373,9 @@ class Model:
     ) -> Stream:
         """The network for a sequence that comes in pieces, with a memory of the earlier ones.
 
-        States that are inputs and outputs are fed back: the pairs are found by their names, or named in `state`. Any other network
-        is run along its axis of time; what needs steps that have not come yet is an error. However the sequence is cut, results are
-        the same bits: the whole's under ``load(streaming=True)``, else the whole's up to rounding, which may take Winograd's way.
+        States that are inputs and outputs are fed back: the pairs are found by their names, or named in `state`. Another network is
+        run along its axis of time; what needs steps that have not come yet is an error. However a sequence is cut, its results
+        have the same bits: the whole's under ``load(streaming=True)``, else the whole's up to rounding (it may run Winograd's).
 
         A network that takes windows of one length gets them with `size` and `overlap`: pieces have any length, and a call gives a
         list with a result for every window that it completes. silero-vad: ``stream(size=512, overlap=64)``.

@@ -5,6 +5,7 @@ expected.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def convert(value: Value, given: Any) -> Any:
     try:
         array = _read(value, given)
         if array.dtype != value.dtype:
-            array = _cast(value, _widened(array))
+            array = _cast(value, _widened(array), given)
         array = np.require(shaped(value, array), None, ["C", "A"])
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     except MemoryError as error:
@@ -131,9 +132,13 @@ def _element(value: Value, given: Any) -> np.ndarray:
     return convert(Value(value.name, None, dtype if kind(dtype) else np.dtype(np.float32)), given)  # type: ignore[no-any-return]
 
 
-def _cast(value: Value, array: np.ndarray) -> np.ndarray:
+def _cast(value: Value, array: np.ndarray, given: Any) -> np.ndarray:
     have, want = kind(array.dtype), kind(value.dtype)
     if have not in _TAKEN.get(want, ()):
+        if array.ndim == 0 and array.dtype.kind in "OSU" and not isinstance(given, (np.ndarray, np.generic)):
+            what = f"{shown(given)} of type {type(given).__name__}"
+            file = "; files are not opened: read it, and give its values" * isinstance(given, (str, bytes, PurePath))
+            raise DTypeError(f"run: input {value.name!r} is {what}: expected an array of {value.dtype}{file}")
         taken = " or ".join(_TAKEN[want]) if want else value.dtype.name
         raise DTypeError(
             f"run: input {value.name!r} has dtype {array.dtype}: expected {value.dtype} or another {taken} dtype; "

@@ -144,7 +144,7 @@ class Model:
         if timeout is not None:
             with Deadline(timeout):
                 return self(*arrays, out=out)
-        if arrays and isinstance(arrays[0], Mapping) and not (self.inputs and isinstance(self.inputs[0], MapSpec)):
+        if any(isinstance(a, Mapping) for a in arrays) and not any(isinstance(spec, MapSpec) for spec in self.inputs):
             raise DTypeError("call: a dict was given: expected arrays in the order of `inputs`; `run` takes them by name")
         if len(arrays) != len(self.inputs):
             names = self.inputs.names
@@ -204,6 +204,11 @@ class Model:
         if timeout is not None:
             with Deadline(timeout):
                 return self.run(feeds, outputs, out=out)
+        if isinstance(outputs, Mapping):
+            raise DTypeError(
+                "run: outputs is a dict: expected names. onnxruntime takes names first, and so does "
+                "fastlayers.ort.InferenceSession; here it is model.run({'x': x}), or model.run({'x': x}, ['y'])"
+            )
         if isinstance(outputs, str):
             raise DTypeError(f"run: outputs is the str {outputs!r}: expected a list of names, such as [{outputs!r}]")
         names = self._names if outputs is None else as_names("run", "outputs", outputs)

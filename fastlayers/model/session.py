@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arguments import as_names, shown
+from .._arguments import LARGEST, as_names, shown
 from ..errors import ArgumentError, DTypeError, UnsupportedError
 from .loading import load
 from .model import Model
@@ -106,7 +106,7 @@ class ModelMetadata:
         self.graph_description: str = told.get("graph_description", "")
         self.graph_name: str = told.get("graph_name", "")
         self.producer_name: str = told.get("producer_name", "")
-        self.version: int = told.get("version", 0)
+        self.version: int = told.get("version", LARGEST)  # as onnxruntime gives what a file does not say
 
 
 class InferenceSession:

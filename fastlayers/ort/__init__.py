@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from .session import InferenceSession as InferenceSession
     from .session import Session as Session
 
+# The version of onnxruntime whose Python module this is checked against, and what packages ask beside it.
+__version__ = version = "1.32.0"
+package_name, cuda_version = "onnxruntime", ""
+import_capi_exception = None
+
 _HOMES = {
     "_binding": "IOBinding SessionIOBinding",
     "_devices": "OrtArenaCfg OrtEpDevice OrtHardwareDevice OrtMemoryInfo",
@@ -63,9 +68,13 @@ _CANNOT = (
     "OrtExternalInitializerInfo OrtSyncStream SparseTensor"
 )
 _ABSENT = _CANNOT.split()
+# Modules of onnxruntime's package that hold what is here, for those who ask for them by name.
+_INSTALLED = ("backend", "capi", "transformers")
 # Folders of onnxruntime's package that are no part of running a model.
 _ELSEWHERE = ("datasets", "experimental", "quantization", "tools", "training")
 _SHARED = ("ModelMetadata", "NodeArg")
+
+TOLD = ("__version__", "cuda_version", "import_capi_exception", "package_name", "version")
 
 __all__ = sorted([*by_name(_HOMES), *_ABSENT, *_SHARED])
 
@@ -81,6 +90,11 @@ def __getattr__(name: str) -> Any:
         from ..model import session
 
         value = getattr(session, name)
+    elif name in _INSTALLED:
+        raise AttributeError(
+            f"fastlayers.ort has no {name!r}: what that holds is in fastlayers.ort itself; onnxruntime's modules are there after "
+            "fastlayers.ort.install()"
+        )
     elif name in _ELSEWHERE:
         raise AttributeError(f"fastlayers.ort has no {name!r}: it runs models; for that install onnxruntime itself")
     else:
@@ -90,4 +104,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*_names(), *__all__})
+    return sorted({*_names(), *__all__, *TOLD})

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._arguments import shown
 from .._deadline import Asked
+from .._masked import is_masked
 from ..errors import DTypeError, Error, LimitError
 from ..model.hop import submit
 from ..model.model import Model
@@ -188,6 +189,8 @@ class Core:
             return _nested(spec, kind, value)
         if not isinstance(value, np.ndarray):
             value = _read(spec, kind, value)
+        if is_masked(value):
+            raise InvalidArgument(f"input {name!r} is a masked array: expected a plain one, for example x.filled(0)")
         given = type_of(value)
         if given != kind and value.dtype.kind != "V":
             raise InvalidArgument(f"Unexpected input data type. Actual: ({given}) , expected: ({kind})")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .._arguments import shown
-from ..errors import DTypeError
-from ._enums import OrtAllocatorType, OrtDeviceMemoryType, OrtHardwareDeviceType, OrtMemType
+from ..errors import DTypeError, UnsupportedError
+from ._enums import OrtAllocatorType, OrtDeviceMemoryType, OrtHardwareDeviceType, OrtMemoryInfoDeviceType, OrtMemType
 from ._providers import CPU
 
 __all__ = ["EP_DEVICE", "MEMORY", "OrtArenaCfg", "OrtEpDevice", "OrtHardwareDevice", "OrtMemoryInfo"]
@@ -25,6 +25,24 @@ class OrtMemoryInfo:
         self.name, self.device_id = name, int(device_id)
         self.allocator_type, self.mem_type = OrtAllocatorType(allocator_type), OrtMemType(mem_type)
         self.device_mem_type, self.device_vendor_id = OrtDeviceMemoryType.DEFAULT, 0
+
+    @staticmethod
+    def create_v2(
+        name: str,
+        device_type: OrtMemoryInfoDeviceType,
+        vendor_id: int,
+        device_id: int,
+        memory_type: OrtDeviceMemoryType,
+        alignment: int,
+        allocator_type: OrtAllocatorType,
+        /,
+    ) -> OrtMemoryInfo:
+        """Memory of a device of a vendor's. What the host can reach counts as the processor's output."""
+        kind = OrtDeviceMemoryType(memory_type)
+        of_host = OrtMemType.CPU_OUTPUT if kind == OrtDeviceMemoryType.HOST_ACCESSIBLE else OrtMemType.DEFAULT
+        made = OrtMemoryInfo(name, allocator_type, device_id, of_host)
+        made.device_mem_type, made.device_vendor_id = kind, int(vendor_id)
+        return made
 
 
 class OrtArenaCfg:
@@ -77,6 +95,14 @@ class OrtEpDevice:
     def ep_options(self) -> dict[str, str]:
         """There are none."""
         return {}
+
+    def create_sync_stream(self) -> Any:
+        """Cannot be had.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError("OrtEpDevice.create_sync_stream: there are no streams of devices")
 
     def memory_info(self, kind: Any) -> OrtMemoryInfo:
         """Its memory."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._arguments import shown
 from ..errors import DTypeError, UnsupportedError
+from . import version as VERSION
 from ._devices import EP_DEVICE, OrtArenaCfg, OrtEpDevice, OrtMemoryInfo
 from ._errors import Fail, OrtRuntimeError
 
@@ -21,8 +22,6 @@ __all__ = [
     "unregister_execution_provider_library",
 ]  # fmt: skip
 
-# The version of onnxruntime whose Python module this is checked against.
-VERSION = "1.32.0"
 _SEVERITIES = (10, 20, 30, 40, 50)  # of the log of Python, for verbose, info, warning, error and fatal
 _pool = [0]
 

@@ -26,13 +26,29 @@ _before: dict[str, ModuleType] = {}
 
 def _public() -> dict[str, Any]:
     ort = import_module("fastlayers.ort")
-    found = {name: getattr(ort, name) for name in ort.__all__ if name not in ("install", "uninstall")}
-    return {**found, "version": VERSION, "__version__": VERSION, "package_name": NAME, "cuda_version": ""}
+    return {name: getattr(ort, name) for name in (*ort.__all__, *ort.TOLD) if name not in ("install", "uninstall")}
 
 
 def _root() -> dict[str, Any]:
     ort = import_module("fastlayers.ort")
-    return {**_public(), "__getattr__": ort.__getattr__, "__doc__": ort.__doc__, "import_capi_exception": None}
+    return {**_public(), "__getattr__": _asked_for(NAME, ort.__getattr__), "__doc__": ort.__doc__}
+
+
+def _capi() -> dict[str, Any]:
+    return {"__getattr__": _asked_for(f"{NAME}.capi", None)}
+
+
+def _asked_for(package: str, others: Callable[[str], Any] | None) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose modules are there without being imported, as onnxruntime imports its own."""
+
+    def fetch(name: str) -> Any:
+        if f"{package}.{name}" in _MODULES:
+            return import_module(f"{package}.{name}")
+        if others is not None:
+            return others(name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return fetch
 
 
 def _compiled() -> dict[str, Any]:
@@ -135,7 +151,7 @@ _MODULES: dict[str, Callable[[], dict[str, Any]]] = {
     f"{NAME}.backend": _backend,
     f"{NAME}.backend.backend": _backend,
     f"{NAME}.backend.backend_rep": _backend,
-    f"{NAME}.capi": dict,
+    f"{NAME}.capi": _capi,
     f"{NAME}.capi._pybind_state": _compiled,
     f"{NAME}.capi.build_and_package_info": lambda: {"package_name": NAME, "__version__": VERSION},
     f"{NAME}.capi.onnxruntime_inference_collection": _collection,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._arguments import shown
+from .._masked import is_masked
 from ..errors import ArgumentError, DTypeError, Error, UnsupportedError
 from ..model.session import TYPES
 from ._enums import OrtDeviceVendorId
@@ -204,6 +205,8 @@ class OrtValue:
                 "Creation of OrtValues is currently only supported from non-string numpy arrays: "
                 f"got {getattr(numpy_obj, 'dtype', type(numpy_obj).__name__)}"
             )
+        if is_masked(numpy_obj):
+            raise OrtRuntimeError("ortvalue_from_numpy: a masked array was given: expected a plain one, for example x.filled(0)")
         native = numpy_obj if numpy_obj.dtype.isnative else numpy_obj.astype(numpy_obj.dtype.newbyteorder("="))
         return cls._of(np.require(native, None, ["C", "A"]))
 

@@ -118,7 +118,7 @@ def compare_graphs(ours: GraphProto, proto: Any) -> None:
 def compare(content: Any, proto: Any) -> Model:
     """Everything that we read of the model next to the package's; gives ours."""
     model = parsed(content)
-    assert (model.ir_version, model.domain, model.model_version) == (proto.ir_version, proto.domain, proto.model_version)
+    assert (model.ir_version, model.domain, model.model_version or 0) == (proto.ir_version, proto.domain, proto.model_version)
     assert (model.producer_name, model.producer_version) == (proto.producer_name, proto.producer_version)
     assert model.doc_string == proto.doc_string and model.metadata == {e.key: e.value for e in proto.metadata_props}
     assert model.opsets == {"" if o.domain == "ai.onnx" else o.domain: o.version for o in proto.opset_import}

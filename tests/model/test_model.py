@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import gc
 import pickle  # noqa: TID251 - models must survive it; no file is read this way
@@ -9,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import fastlayers as fl
 from fastlayers import functional as F
 from fastlayers.ir.graph import Graph
 from fastlayers.model.model import Model, Options
+from tests.each import each
 from tests.program.graphs import graph, node, normal
 
 
@@ -73,7 +76,13 @@ def test_casts_within_a_kind(given: Any) -> None:
     [
         (np.ones((2, 4), complex), "input 'x' has dtype complex128: expected float32 or another float or int or bool dtype"),
         ([["a"] * 4], "input 'x' has dtype <U1"),
-        (None, "input 'x' has dtype object"),
+        ([[None] * 4], "input 'x' has dtype object"),
+        (None, "input 'x' is None of type NoneType: expected an array of float32$"),
+        (print, "input 'x' is <built-in function print> of type builtin_function_or_method: expected an array of float32$"),
+        ("cat.jpg", "input 'x' is 'cat.jpg' of type str: expected an array of float32; files are not opened: read it"),
+        (b"\x89PNG", "of type bytes: expected an array of float32; files are not opened"),
+        (Path("cat.jpg"), "Path.'cat.jpg'. of type .*: expected an array of float32; files are not opened"),
+        (np.str_("a"), "input 'x' has dtype <U1"),
         (np.ma.masked_array(np.ones((2, 4))), "input 'x' is a masked array"),
     ],
 )
@@ -82,6 +91,24 @@ def test_other_kinds_are_refused(x: Any, message: str) -> None:
         compiled()(x)
     with pytest.raises(fl.DTypeError, match=message):
         compiled().run({"x": x})
+
+
+@each(
+    "arguments",
+    [(None, {"x": 1}), (["y"], {"x": 1}), ("y", {"x": 1}), ([], {}), ({"x": 1}, {"x": 1})],
+)
+def test_names_before_feeds_are_onnxruntimes(arguments: tuple[Any, ...]) -> None:
+    for model in (compiled(), Model(two_outputs())):
+        for run in (model.run, partial(model.run, timeout=9.0), lambda *a, m=model: asyncio.run(m.arun(*a))):
+            with pytest.raises(fl.DTypeError, match=r"fastlayers.ort.InferenceSession; here it is model.run\(\{'x': x\}\), or"):
+                run(*arguments)
+
+
+@each("arguments", [({"x": 1},), (None, {"x": 1}), (["y"], {"x": 1}), ({}, {})])
+def test_dicts_are_for_run(arguments: tuple[Any, ...]) -> None:
+    for model in (compiled(), Model(two_outputs())):
+        with pytest.raises(fl.DTypeError, match=r"call: a dict was given: expected arrays .* `run` takes them by name"):
+            model(*arguments)
 
 
 def test_float_is_never_made_an_integer() -> None:

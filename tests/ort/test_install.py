@@ -33,7 +33,11 @@ import importlib.metadata, importlib.util, sys
 import fastlayers.ort
 fastlayers.ort.install()
 fastlayers.ort.install()  # once more does nothing
-import onnxruntime, onnxruntime as ort, onnxruntime.capi._pybind_state as C
+import onnxruntime
+assert onnxruntime.capi.onnxruntime_pybind11_state.Fail is fastlayers.ort.Fail  # onnxruntime imports these itself
+assert onnxruntime.capi.onnxruntime_inference_collection.C.__version__ == onnxruntime.version == "1.32.0"
+assert not hasattr(onnxruntime.capi, "InferenceSesion") and onnxruntime.import_capi_exception is None
+import onnxruntime as ort, onnxruntime.capi._pybind_state as C
 from onnxruntime import InferenceSession, SessionOptions
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidProtobuf, Fail
 from onnxruntime.capi.onnxruntime_inference_collection import OrtValue, check_and_normalize_provider_args

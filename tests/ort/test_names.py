@@ -12,16 +12,16 @@ import fastlayers as fl
 import fastlayers.ort as ort
 from fastlayers.ort import _core, _stand_in
 from fastlayers.ort._absent import ABSENT
+from tests.each import each
 
 from .networks import added
 
 theirs: Any = pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.onnxruntime
 
-# What onnxruntime's package has next to its interface: helpers of its own, modules, and what tells of the build.
+# What onnxruntime's package has next to its interface: helpers of its own, and modules.
 NOT_OURS = {
-    "capi", "contextlib", "cuda_version", "import_capi_exception", "onnxruntime_validation", "package_name", "version", "backend",
-    "datasets", "quantization", "tools", "transformers",
+    "capi", "contextlib", "onnxruntime_validation", "backend", "datasets", "quantization", "tools", "transformers",
 }  # fmt: skip
 # The compiled module's, next to those: tables of its operators, quantizing weights for kernels of its own, and providers'
 # matters.
@@ -40,10 +40,27 @@ def public(module: Any) -> set[str]:
 
 
 def test_every_name_is_there() -> None:
-    missing = public(theirs) - NOT_OURS - set(ort.__all__)
+    missing = public(theirs) - NOT_OURS - set(ort.__all__) - set(ort.TOLD)
     assert missing == set()
     assert all(hasattr(ort, name) for name in ort.__all__)
     assert set(ort.__all__) <= set(dir(ort))
+
+
+@each("name", ort.TOLD)
+def test_what_the_module_tells_of_itself(name: str) -> None:
+    assert name in dir(ort)
+    assert getattr(ort, name) == getattr(theirs, name) == _stand_in._root()[name]
+
+
+@each("name", sorted(public(theirs) & set(ort.__all__) - set(ABSENT)))
+def test_every_attribute_of_a_class_is_there(name: str) -> None:
+    given, ours = getattr(theirs, name), getattr(ort, name)
+    if not isinstance(given, type):
+        assert callable(ours)
+        return
+    members = getattr(given, "__members__", None)
+    instance = next(iter(ours)) if members else ours({}) if name == "OrtArenaCfg" else ours
+    assert {attribute for attribute in public(given) if not hasattr(instance, attribute)} == set()
 
 
 def test_every_name_of_the_compiled_module_is_there() -> None:
@@ -64,6 +81,9 @@ def test_what_cannot_be_had_says_so(name: str) -> None:
 def test_what_is_elsewhere_is_an_attribute_error_that_says_where() -> None:
     for name in ("quantization", "training"):
         with pytest.raises(AttributeError, match="install onnxruntime itself"):
+            getattr(ort, name)
+    for name in ("capi", "transformers"):
+        with pytest.raises(AttributeError, match=r"after fastlayers.ort.install\(\)"):
             getattr(ort, name)
     with pytest.raises(AttributeError, match="no attribute 'InferenceSesion'"):
         ort.InferenceSesion  # noqa: B018

@@ -132,6 +132,23 @@ RESULTS: dict[str, Callable[[Any], Any]] = {
     "options of a provider": lambda p: session(
         p, providers=[("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})]
     ).get_provider_options(),
+    "no version": lambda p: p.InferenceSession(networks.relu()).get_modelmeta().version,
+    "memory of a vendor": lambda p: [
+        (
+            made.name,
+            str(made.allocator_type),
+            made.device_id,
+            made.device_vendor_id,
+            int(made.mem_type),
+            int(made.device_mem_type),
+        )
+        for kind in (p.OrtDeviceMemoryType.DEFAULT, p.OrtDeviceMemoryType.HOST_ACCESSIBLE)
+        for made in [
+            p.OrtMemoryInfo.create_v2(
+                "here", p.OrtMemoryInfoDeviceType.CPU, 3, 2, kind, 16, p.OrtAllocatorType.ORT_ARENA_ALLOCATOR
+            )
+        ]
+    ],
     "free sizes": lambda p: free_sizes(p),
     "other weights": lambda p: other_weights(p),
 }

@@ -91,6 +91,13 @@ def test_sequences() -> None:
         ),
         (lambda: ort.OrtValue.ortvalue_from_numpy(X).update_inplace(X.astype(int)), fl.DTypeError, r"expected tensor\(float\)"),
         (lambda: ort.OrtDevice("cpu"), fl.ArgumentError, "needs to be of type"),
+        (lambda: ort.OrtValue.ortvalue_from_numpy(np.ma.array(X)), ort.OrtRuntimeError, "a masked array was given"),
+        (
+            lambda: ort.InferenceSession(networks.added()).run(None, {"x": np.ma.array(X), "s": np.array(5)}),
+            ort.InvalidArgument,
+            r"input 'x' is a masked array: expected a plain one, for example x.filled\(0\)",
+        ),
+        (lambda: ort.get_ep_devices()[0].create_sync_stream(), fl.UnsupportedError, "no streams"),
     ],
 )
 def test_what_is_refused(call: Any, error: type[Exception], words: str) -> None:

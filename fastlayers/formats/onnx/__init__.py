@@ -60,8 +60,9 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], d
         "graph_description": graph.doc_string,
         "domain": model.domain,
         "description": model.doc_string,
-        "version": model.model_version,
     }
+    if model.model_version is not None:
+        about["version"] = model.model_version
     if model.ir_version >= OVERRIDABLE:
         about["overridable"] = {value.name: value.shape for value in graph.inputs if value.name in graph.initializers}
     return to_graph(model), dict(model.metadata), about

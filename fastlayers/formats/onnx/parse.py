@@ -86,7 +86,7 @@ class Parser(ValueParser):
 
     def _model(self, at: int, end: int) -> Model:
         where = self._where
-        numbers = {1: 0, 5: 0}
+        numbers: dict[int, int] = {1: 0}
         texts = {2: "", 3: "", 4: "", 6: ""}
         graph: tuple[int, int] | None = None
         listed: dict[int, list[tuple[int, int]]] = {8: [], 14: [], 25: []}  # imports, metadata, functions
@@ -117,7 +117,7 @@ class Parser(ValueParser):
             producer_name=texts[2],
             producer_version=texts[3],
             domain=texts[4],
-            model_version=numbers[5],
+            model_version=numbers.get(5),
             doc_string=texts[6],
             metadata=frozen(dict([self._entry(a, b, where) for a, b in listed[14]])),
             graph=self._graph(*graph, 2, where, opsets),

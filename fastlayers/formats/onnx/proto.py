@@ -101,7 +101,7 @@ class Model(NamedTuple):
     producer_name: str
     producer_version: str
     domain: str
-    model_version: int
+    model_version: int | None
     doc_string: str
     metadata: Mapping[str, str]
     graph: GraphProto

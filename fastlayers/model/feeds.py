@@ -4,8 +4,8 @@ expected.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -137,7 +137,7 @@ def _cast(value: Value, array: np.ndarray, given: Any) -> np.ndarray:
     if have not in _TAKEN.get(want, ()):
         if array.ndim == 0 and array.dtype.kind in "OSU" and not isinstance(given, (np.ndarray, np.generic)):
             what = f"{shown(given)} of type {type(given).__name__}"
-            file = "; files are not opened: read it, and give its values" * isinstance(given, (str, bytes, PurePath))
+            file = "; files are not opened: read it, and give its values" * isinstance(given, (str, bytes, os.PathLike))
             raise DTypeError(f"run: input {value.name!r} is {what}: expected an array of {value.dtype}{file}")
         taken = " or ".join(_TAKEN[want]) if want else value.dtype.name
         raise DTypeError(

@@ -24,6 +24,7 @@ from ..passes import optimize
 from ..program import Program
 from ..program.memory import LARGEST, counted
 from . import feeds as _feeds
+from ._branches import optimize_branch
 from .origin import Origin, reference, reload, restore
 from .specs import MapSpec, Specs, TensorSpec, specs
 from .values import value_names, with_outputs
@@ -378,8 +379,8 @@ class Model:
     ) -> Stream:
         """The network for a sequence that comes in pieces, with a memory of the earlier ones.
 
-        States that are inputs and outputs are fed back: the pairs are found by their names, or named in `state`. Another network is
-        run along its axis of time; what needs steps that have not come yet is an error. However a sequence is cut, its results
+        States that are inputs and outputs are fed back: the pairs are found by their names, or named in `state`. Others are run
+        along its axis of time; what needs steps that have not come yet is an error. However a sequence is cut, its results
         have the same bits: the whole's under ``load(streaming=True)``, else the whole's up to rounding (it may run Winograd's).
 
         A network that takes windows of one length gets them with `size` and `overlap`: pieces have any length, and a call gives a
@@ -594,12 +595,3 @@ class Model:
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
         make, arguments = self._carried()
         return make(*arguments)  # type: ignore[no-any-return]
-
-
-def optimize_branch(
-    strict: bool, half: int, native: bool, graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]
-) -> Graph:
-    """The passes over a branch of an `If`; `native`: see `passes.half`."""
-    with ours(lambda: "run: simplifying a branch or a body"):
-        graph = optimize(graph, strict, known, specs)
-    return imported("fastlayers.passes.half").halved(graph, half, native, known) if half else graph

@@ -249,6 +249,8 @@ ROUGH = {
     "HardSwish": 1e-7,
     "LinearAttention": 2e-6,
 }
+# Positions in float32 are ours, as onnxruntime's.
+ROUGH |= {"Resize": 1e-6}
 # Of integers it rounds what is between them to other ones.
 FLOATS = {"GridSample"}
 # It sums these in float16, where ours are rounded once.
@@ -272,6 +274,8 @@ WRONG |= {"MaxPool-positions by column", "MaxPool-positions of later channels"}
 WRONG |= {"DynamicQuantizeLinear-zeros"}
 # A weight belongs to a sequence of the pool, as onnxruntime has it; onnx takes it for one of a place in the result.
 WRONG |= {"TfIdfVectorizer-weights of sequences, not of places"}
+# Corners are those of the result's real size, and the samples of a box are counted in float32, as onnxruntime has both.
+WRONG |= {"Resize-corners by scale", "RoiAlign-samples"}
 # It does not read the clip and the lengths of recurrent layers, and of LRN does as many channels as there are images.
 UNREAD = {"GRU", "LRN", "LSTM", "RNN"}
 # How many results they have only their values tell.

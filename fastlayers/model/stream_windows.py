@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arguments import shown
+from .._arguments import no_memory, shown
 from .._deadline import Deadline
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, Error, ShapeError
 from ..ir.checks import integer
 from ..ir.names import Names
 from .feeds import convert
@@ -92,7 +92,10 @@ class WindowStream(Stream):
         self._check_names(feeds)
         piece = self._piece(feeds[self._input.name])
         others = {n: convert(self._specs[n], feeds[n]) for n in self.inputs.names if n != self._input.name}
-        return self._windows(piece, others, timeout)
+        try:
+            return self._windows(piece, others, timeout)
+        except MemoryError as error:
+            raise error if isinstance(error, Error) else no_memory("stream") from error
 
     def flush(self, *, timeout: float | None = None) -> list[Any]:
         """Runs on what still waits for more, filled up with zeros, and begins again after it.

@@ -15,6 +15,7 @@ import fastlayers as fl
 from fastlayers.batch.axes import batch_axes
 from fastlayers.batch.rules import NAMED, RULES
 from fastlayers.ir.graph import Graph, Value
+from fastlayers.model.custom import forget
 from fastlayers.model.model import Model
 from fastlayers.operators import OPERATORS, traits_of
 from fastlayers.operators.families import FAMILIES
@@ -295,12 +296,15 @@ def test_a_users_operator_keeps_rows_apart_only_if_it_says_so() -> None:
         def function(x: Any) -> Any:
             return x * 2
 
-        model = fl.compile(function, fl.graph.Input("x", ("n", 2)))
-        if says:
-            assert set(model.batch_axes().values()) == {0}
-        else:
-            with pytest.raises(fl.UnsupportedError, match=f"{name}.*not known to keep rows apart"):
-                model.batch_axes()
+        try:
+            model = fl.compile(function, fl.graph.Input("x", ("n", 2)))
+            if says:
+                assert set(model.batch_axes().values()) == {0}
+            else:
+                with pytest.raises(fl.UnsupportedError, match=f"{name}.*not known to keep rows apart"):
+                    model.batch_axes()
+        finally:
+            forget(name, "com.example.batch")
 
 
 def test_what_is_asked_wrongly() -> None:

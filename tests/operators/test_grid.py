@@ -61,6 +61,7 @@ def test_every_size(border: str, mode: int, variant: str, threads: int) -> None:
                 np.testing.assert_array_equal(part, got)
 
 
+@pytest.mark.onnx
 @pytest.mark.onnxruntime
 @pytest.mark.later("reference")
 def test_onnxruntime(variant: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.graph import Graph, Node, Value
+from fastlayers.model.custom import forget
 from fastlayers.serve.config import Config
 from fastlayers.serve.served import Served
 from fastlayers.serve.wire import PIECE, Asked, Parameters, answer
@@ -95,10 +96,13 @@ def test_a_step_of_python_is_never_quick(tmp_path: Path) -> None:
     def sleepy(x: Any) -> Any:
         return x
 
-    made = served(fl.compile(sleepy, fl.graph.Input("x", (2,))), tmp_path)
-    feeds = {"x": np.zeros(2, np.float32)}
-    made.run(feeds, 10)
-    assert not made.quick(feeds)
+    try:
+        made = served(fl.compile(sleepy, fl.graph.Input("x", (2,))), tmp_path)
+        feeds = {"x": np.zeros(2, np.float32)}
+        made.run(feeds, 10)
+        assert not made.quick(feeds)
+    finally:
+        forget("Sleepy", "com.example.serve")
 
 
 @each("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])

@@ -23,7 +23,7 @@ def test_walk(name: str, tmp_path: Path) -> None:
     def again(model: Model, step: int) -> Model:
         if step not in (3, 5):
             return model
-        model.save(tmp_path / f"{step}.safetensors", packed=step == 5)
+        model.save(tmp_path / f"{step}.safetensors", packed=step == 5 and model._main.ran)
         return fl.load(tmp_path / f"{step}.safetensors", mmap=False)
 
     found = network(name)

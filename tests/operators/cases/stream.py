@@ -27,7 +27,6 @@ CASES = [
     window("too little", X, NOT_BEGUN, [[[0, 1, 2, 0, 0], [3, 4, 5, 0, 0]]], X, 0, reach=5, before=0),
     window("filled", X, NOT_BEGUN, [[[-1, -1, 0, 1, 2], [-1, -1, 3, 4, 5]]], [[[1, 2], [4, 5]]], 3, fill=-1.0),
     window("first axis", [[1.0], [2.0]], [[3.0]], [[3.0], [1.0], [2.0]], [[2.0]], 2, axis=0, reach=2, before=1),
-    window("at least", X, NOT_BEGUN, [[[0, 1, 2, 0, 0], [3, 4, 5, 0, 0]]], [[[1, 2], [4, 5]]], 1, before=0, least=3),
     window("as it is", X, NOT_BEGUN, X, [[[1, 2], [4, 5]]], 1, before=0),
     case("StreamWindow", "none", [X[..., :0], KEPT], KEPT, KEPT, count(0), data=2, native=True,
          axis=2, reach=2, step=1, before=0)._replace(want=(KEPT, KEPT[..., 1:], None)),

@@ -6,6 +6,7 @@ runs its numpy reference and says so at first use (and in ``fastlayers doctor``)
 Environment (for work on fastlayers; an ordinary install needs none of it):
     FASTLAYERS_REQUIRE_ENGINE=1   a compiler that fails is an error
     FASTLAYERS_SANITIZE=1         build with AddressSanitizer and UndefinedBehaviorSanitizer (see tests/sanitize.sh)
+    FASTLAYERS_LEVELS="x86_v3"    build these levels alone
     FASTLAYERS_DEBUG_CYTHON=1     bounds checks in the Cython driver
     FASTLAYERS_COMPILER=mingw32   the compiler type, where the platform's default is neither GCC nor Clang
 """
@@ -89,7 +90,8 @@ def machine() -> str:
 
 def extensions() -> list[Extension]:
     """Every extension, or none on a processor without a level: the driver has nothing to drive there."""
-    levels = LEVELS.get(machine(), {})
+    chosen = os.environ.get("FASTLAYERS_LEVELS", "").split()
+    levels = {name: march for name, march in LEVELS.get(machine(), {}).items() if not chosen or name in chosen}
     if not levels:
         return []
     import Cython  # noqa: F401  what is not there is said now, and used when something is built
@@ -145,7 +147,7 @@ def extensions() -> list[Extension]:
     ]
     for extension in driver:
         extension.cython_directives = directives  # for OptionalBuild
-    return [*driver, *kernels]
+    return [*kernels, *driver]  # what takes longest first: the others fill what is left of the time
 
 
 class OptionalBuild(build_ext):

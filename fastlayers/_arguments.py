@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .errors import ArgumentError, DTypeError, Error, LimitError
+from .errors import SHORTAGE, ArgumentError, DTypeError, Error, LimitError, refuse_shortage
 
 __all__ = ["LARGEST", "Check", "as_flag", "as_mapping", "as_names", "as_path", "checked", "checker", "no_memory", "shown"]
 
@@ -245,7 +245,8 @@ def checked(function: F) -> F:
             args, kwargs = check(args, kwargs)
         try:
             return function(*args, **kwargs)
-        except MemoryError as error:
-            raise error if isinstance(error, Error) else no_memory(name) from error
+        except SHORTAGE as error:
+            refuse_shortage(error, name)
+            raise
 
     return call  # type: ignore[return-value]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from .errors import is_shortage
+
 __all__ = ["files"]
 
 
@@ -17,6 +19,9 @@ def files(controller: str, names: Mapping[str, tuple[str, ...]], root: Path = Pa
         controller: version 1's name of what is limited: "cpu", "memory".
         names: of the files to read, by kind: "cgroup2", or "cgroup" for version 1.
         root: where the file system begins.
+
+    Raises:
+        OSError: there is no file handle left to read them with.
     """
     groups = _groups(controller, root)
     for kind, within, mounted in _mounts(controller, root):
@@ -59,7 +64,9 @@ def _mounts(controller: str, root: Path) -> Iterator[tuple[str, PurePosixPath, P
 def _read(path: Path) -> str:
     try:
         return path.read_text("utf-8", "replace")
-    except OSError:
+    except OSError as error:
+        if is_shortage(error):
+            raise
         return ""
 
 

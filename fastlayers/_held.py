@@ -43,6 +43,8 @@ class Holder(Protocol):
 
 
 _holders: weakref.WeakSet[Any] = weakref.WeakSet()
+# Models that were loaded under the variant of the process, which they keep.
+models: weakref.WeakSet[Any] = weakref.WeakSet()
 _maps: weakref.WeakSet[Any] = weakref.WeakSet()
 
 

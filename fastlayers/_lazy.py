@@ -12,6 +12,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 
+from .errors import SHORTAGE, refuse_shortage
+
 __all__ = ["Registry", "by_name", "exports", "functions_first", "imported"]
 
 V = TypeVar("V")
@@ -22,7 +24,11 @@ def imported(name: str) -> ModuleType:
     found = sys.modules.get(name)
     if found is not None and not getattr(found.__spec__, "_initializing", False):
         return found
-    return import_module(name)
+    try:
+        return import_module(name)
+    except SHORTAGE as error:
+        refuse_shortage(error, f"fastlayers: importing {name}")
+        raise
 
 
 def by_name(homes: Mapping[str, str]) -> dict[str, str]:

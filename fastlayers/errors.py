@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import errno
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar
 
 __all__ = [
     "ArgumentError",
@@ -71,6 +75,67 @@ class LimitError(Error, MemoryError):
 
 class TimeoutError(Error, builtins.TimeoutError):
     """A run was given `timeout` seconds and is not done."""
+
+
+C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
+
+# What may be raised where the machine is short of something for the moment: see `refuse_shortage`.
+SHORTAGE = (MemoryError, OSError, ImportError, RuntimeError)
+_SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+_NO_THREAD = "can't start new thread"
+# What the C library says, then, of a library that it was to load.
+_NOT_LOADED = ("cannot allocate", "cannot create", "failed to map", "memory protection", *map(os.strerror, _SHORT))
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether memory, file handles or threads were lacking, so that the same call may succeed later."""
+    if isinstance(error, Error):
+        return isinstance(error, LimitError)
+    if isinstance(error, OSError):
+        return error.errno in _SHORT
+    if isinstance(error, RuntimeError):
+        return str(error).startswith(_NO_THREAD)
+    if isinstance(error, ImportError):
+        return any(words in str(error) for words in _NOT_LOADED)
+    return isinstance(error, MemoryError)
+
+
+def refuse_shortage(error: BaseException, doing: str) -> None:
+    """Raises a `LimitError` in place of Python's error of a shortage; leaves every other error, and ours, as it is.
+
+    Nothing is kept of a call that fails so: the next one tries again.
+    """
+    if is_shortage(error) and not isinstance(error, Error):
+        raise LimitError(f"{doing}: the machine is short of memory, file handles or threads at the moment: {error}") from error
+
+
+def refuses_shortage(doing: str) -> Callable[[F], F]:
+    """A decorator for what is called from outside and imports, opens or allocates as it begins: see `refuse_shortage`."""
+
+    def decorated(function: F) -> F:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except SHORTAGE as error:
+                refuse_shortage(error, doing)
+                raise
+
+        return call  # type: ignore[return-value]
+
+    return decorated
+
+
+def refuse_shortage_in(*methods: str) -> Callable[[C], C]:
+    """`refuses_shortage` for methods of a class, by name."""
+
+    def decorated(kind: C) -> C:
+        for name in methods:
+            setattr(kind, name, refuses_shortage(name.strip("_"))(getattr(kind, name)))
+        return kind
+
+    return decorated
 
 
 # What Python and numpy raise where attributes or shapes of a file are nonsense.

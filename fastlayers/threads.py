@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _threadpools
 from ._arguments import shown
+from ._lazy import imported
 from .errors import DTypeError, ShapeError
 
 __all__ = ["get_num_threads", "set_num_threads"]
@@ -78,15 +79,18 @@ def _limit(n: int) -> None:
 
 def _ask() -> int:
     """The affinity as it is, and the quota as it was within the last second: that takes files to read."""
-    from ._cpus import bound_cpus, quota_cpus  # pathlib takes milliseconds to import
+    cpus = imported(f"{__package__}._cpus")  # pathlib takes milliseconds to import
 
     global _quota, _shared
     if _shared is None:
         _shared = shared_limit()
     now = time.monotonic()
     if _quota is None or now - _quota[0] >= KEPT_SECONDS:
-        _quota = now, quota_cpus()
-    return min(bound_cpus(), _quota[1], _shared, MOST)
+        try:
+            _quota = now, cpus.quota_cpus()
+        except OSError:  # no file handle is left: what was known, or nothing, until there is one
+            _quota = _quota or (now - KEPT_SECONDS, MOST)
+    return min(int(cpus.bound_cpus()), _quota[1], _shared, MOST)
 
 
 def shared_limit() -> int:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import gc
 import importlib.util
 import os
+import pickle  # noqa: TID251 - models must survive it; no file is read this way
+import re
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -196,7 +202,10 @@ def test_without_the_engine_it_warns_once_at_first_use_and_computes() -> None:
         net.load_state_dict({{"weight": w, "bias": np.ones(4, np.float32)}})
         np.testing.assert_array_equal(net(x), x @ w.T + 1)
     assert [item.category for item in caught] == [RuntimeWarning], caught
-    assert "compiled engine is missing" in str(caught[0].message), caught[0].message
+    told = str(caught[0].message)
+    assert "compiled engine is missing" in told, told
+    tree = __import__("pathlib").Path(fl.__file__).parents[1]
+    assert (f"this is the source tree {{tree}}, which is not built" in told) == (tree / "setup.py").exists(), told
     assert fl.kernels.available() == ("reference",)
     assert set(fl.kernels.info()["operations"].values()) == {{"reference"}}
     """
@@ -282,3 +291,61 @@ def test_without_the_engine_asking_for_it_is_an_error() -> None:
         print(error)
     """
     assert "expected one of reference" in python(code)
+
+
+def _net() -> Any:
+    """A layer, its inputs' shape, and data."""
+    net = fl.Conv2d(8, 8, 3, padding=1)
+    rng = np.random.default_rng(0)
+    net.load_state_dict({name: rng.standard_normal(shape).astype(np.float32) for name, shape in net.tensor_shapes().items()})
+    return net, fl.graph.Input("x", ("n", 8, 12, 12)), rng.standard_normal((2, 8, 12, 12)).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", [*dispatch.levels(), "reference"])
+def test_a_model_of_a_variant_that_is_asked_for(name: str, tmp_path: Path) -> None:
+    """It runs under that variant, whatever the current one is, and so do its files, streams, copies and pickles."""
+    name = name if name == "reference" else f"aot/{name}"
+    net, shape, x = _net()
+    with dispatch.switch(name):
+        want = fl.compile(net, shape)(x)
+    before = fl.kernels.current()
+    model = fl.compile(net, shape, variant=name)
+    model.save(tmp_path / "net.fastlayers")
+    loaded = fl.load(tmp_path / "net.fastlayers", variant=name)
+    for found in (model, loaded, copy.copy(model), copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded))):
+        assert found.variant == name
+        np.testing.assert_array_equal(found(x).view(np.int32), want.view(np.int32))
+    assert fl.kernels.current() == before
+
+
+def test_use_warns_of_models_that_keep_their_variant() -> None:
+    gc.collect()
+    other = next((name for name in fl.kernels.available() if name not in (fl.kernels.current(), "cuda", "jit")), None)
+    if other is None:
+        pytest.skip("there is one variant here")
+    net, shape, _ = _net()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asked = fl.compile(net, shape, variant=fl.kernels.current())
+        before = len([model for model in dispatch.models if model.variant != other])
+        kept = fl.compile(net, shape)
+        with fl.kernels.use(other):
+            pass
+        with dispatch.switch(other):  # ours
+            pass
+    (warning,) = caught
+    assert warning.category is RuntimeWarning and warning.filename == __file__
+    told = re.search(rf"(\d+) under {re.escape(kept.variant)}", str(warning.message))
+    assert told and int(told[1]) == before + 1 and f"load(..., variant={other!r})" in str(warning.message)
+    assert asked.variant == kept.variant
+
+
+def test_variants_that_cannot_be_had() -> None:
+    net, shape, _ = _net()
+    for variant, message in (
+        ("avx512", "compile: variant 'avx512' is unknown: expected one of "),
+        ("aot/neon" if "neon" not in dispatch.levels() else "aot/x86_v1", "is not available on this machine"),
+        (3, "compile: variant: expected a str such as 'aot' or 'reference', got int"),
+    ):
+        with pytest.raises(fl.Error, match=message):
+            fl.compile(net, shape, variant=variant)

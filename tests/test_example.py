@@ -41,7 +41,7 @@ def test_the_graph_answers_as_the_layers_with_the_same_weights(batch: int) -> No
 
 def test_a_frozen_program_without_the_engine_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would run many times slower, and who froze it would not see the warning."""
-    monkeypatch.setattr(dispatch, "_engine", lambda: None)
+    monkeypatch.setattr(dispatch, "engine", lambda: None)
     monkeypatch.delenv("FASTLAYERS_ISA", raising=False)
     with pytest.warns(RuntimeWarning, match="the compiled engine is missing"):
         assert dispatch._default() in ("jit", "reference")

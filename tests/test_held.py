@@ -17,7 +17,7 @@ MB = 1 << 20
 
 @pytest.fixture(autouse=True)
 def _empty() -> None:
-    if dispatch._engine() is None:
+    if dispatch.engine() is None:
         pytest.skip("the compiled engine is not built here")
     fl.trim_memory()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 import platform
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import TextIO
 
@@ -64,6 +64,7 @@ def examine() -> Iterator[Finding]:
     yield Finding("fastlayers", f"{fl.__version__} in {Path(fl.__file__).parent}")
     yield Finding("python", f"{platform.python_version()} ({platform.python_implementation()}), numpy {np.__version__}")
     yield Finding("platform", f"{platform.platform()}, {processor()}")
+    yield from _shadowing()
     yield _engine()
     variant = _variant()
     yield variant
@@ -75,30 +76,39 @@ def examine() -> Iterator[Finding]:
         yield from _checks()
 
 
+def _shadowing() -> Iterator[Finding]:
+    """Sources in the current folder, which Python that is started here imports in place of what runs now."""
+    here = Path.cwd() / "fastlayers"
+    if dispatch.source_tree(str(here)) is None or not (here / "__init__.py").is_file() or here.samefile(Path(fl.__file__).parent):
+        return
+    built = any(path.name.endswith(tuple(EXTENSION_SUFFIXES)) for path in (here / "kernels" / "aot").glob("_engine.*"))
+    state = "which is built" if built else "which is not built and would run plain numpy: build it, or start Python elsewhere"
+    yield Finding("here", f"Python that is started in this folder imports the source tree {here.parent}, {state}", not built)
+
+
 def _engine() -> Finding:
     """The compiled levels, or how to get them."""
     built = [n for n in dispatch.LEVELS if importlib.util.find_spec(f"fastlayers.kernels.aot._{n}") is not None]
-    if dispatch._engine() is not None:
+    try:
+        engine = dispatch.engine()
+    except Error as error:  # it is there
+        return Finding("engine", str(error), True)
+    if engine is not None:
         usable = ", ".join(dispatch.levels()) or "none"
         return Finding("engine", f"levels built: {', '.join(built) or 'none'}; this processor runs: {usable}", not built)
     instead = "Numba" if "jit" in dispatch.available() else "plain numpy, many times slower,"
     if platform.machine().lower() not in COMPILED_FOR:
         return Finding("engine", f"none exists for {platform.machine()}: {instead} runs")
-    try:
-        importlib.import_module("fastlayers.kernels.aot._engine")
-        reason = ""
-    except ImportError as error:
-        reason = "" if isinstance(error, ModuleNotFoundError) else f" ({error})"
     compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
     first = "" if compiler else "install GCC or Clang (Debian: apt install gcc libc6-dev, macOS: xcode-select --install), then "
-    return Finding("engine", f"MISSING{reason}: {instead} runs. To build it: {first}{_reinstall()}", True)
+    return Finding("engine", f"MISSING ({dispatch.missing()}): {instead} runs. To build it: {first}{_reinstall()}", True)
 
 
 def _reinstall() -> str:
     """The command that builds the engine: in the source tree, if that is what runs, else in one."""
-    tree = Path(fl.__file__).parents[1]
-    source = f"-e {tree}" if (tree / "setup.py").exists() else "--no-cache-dir ."
-    where = "" if (tree / "setup.py").exists() else " in a clone of fastlayers"
+    tree = dispatch.source_tree(str(Path(fl.__file__).parent))
+    source = f"-e {tree}" if tree else "--no-cache-dir ."
+    where = "" if tree else " in a clone of fastlayers"
     return f"python -m pip install --force-reinstall --no-deps {source}{where}"
 
 

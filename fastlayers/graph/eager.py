@@ -13,14 +13,13 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
 
 from .._lazy import imported
 from .._tuples import NamedTuple
-from ..errors import Error, UnsupportedError
+from ..errors import SHORTAGE, Error, UnsupportedError, is_shortage
 from ..ir.graph import Graph, Node
 from ..kernels import dispatch
 from .symbol import Input, Symbol
@@ -106,7 +105,11 @@ def planned(function: F, looked_at: Sequence[str] = (), worth: Worth | None = No
             if found is not None:
                 return found
         result = function(*args, **kwargs)
-        _came(function, worth, packed, args, kwargs)
+        try:
+            _came(function, worth, packed, args, kwargs)
+        except SHORTAGE as error:  # the result is there; a later call may have its plan
+            if not is_shortage(error):
+                raise
         return result
 
     return call  # type: ignore[return-value]
@@ -155,8 +158,12 @@ def _came(
     plans.count += 1
     made = None
     if worth is None or worth(arrays):
-        with suppress(Error):  # recorded it refuses something, or it would run in numpy
+        try:
             made = _plan(function, arrays, at, args, kwargs)
+        except Error as error:  # recorded it refuses something, or it would run in numpy
+            if is_shortage(error):
+                plans.count -= 1
+                return
     if plans.generation == dispatch.generation:
         plans.bytes += size if made else 0
         plans.runners[key] = made and (made, *_others(plans, key))

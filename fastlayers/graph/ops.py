@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._arguments import checker, no_memory
-from ..errors import DTypeError, Error
+from .._arguments import checker
+from ..errors import SHORTAGE, DTypeError, refuse_shortage
 from ..ir.graph import Shape
 from .eager import Worth, planned
 from .record import converted
@@ -137,8 +137,9 @@ def op(
                     return entry.record(*args, **kwargs)
                 try:
                     return function(*args, **kwargs)
-                except MemoryError as error:
-                    raise error if isinstance(error, Error) else no_memory(name) from error
+                except SHORTAGE as error:
+                    refuse_shortage(error, name)
+                    raise
 
         else:
 
@@ -154,8 +155,9 @@ def op(
                         return entry.record(*args, **kwargs)
                 try:
                     return function(*args, **kwargs)
-                except MemoryError as error:
-                    raise error if isinstance(error, Error) else no_memory(name) from error
+                except SHORTAGE as error:
+                    refuse_shortage(error, name)
+                    raise
 
         looked_at = plans.split() if isinstance(plans, str) else []
         entry.function = planned(call, looked_at, plans if callable(plans) else None, weights.split()) if plans else call

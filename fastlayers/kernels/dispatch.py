@@ -11,40 +11,51 @@ import math
 import os
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .. import threads
 from .._forks import finish_before_fork
+from .._held import models
 from .._lazy import Registry, imported
 from .._locks import Lock
 from .._machine import memory
 from .._tuples import NamedTuple
-from ..errors import DeviceError, Error, LimitError, MissingExtraError
+from ..errors import DeviceError, Error, LimitError, MissingExtraError, refuses_shortage
 from ..threads import get_num_threads
 from .table import KERNELS
+
+S = TypeVar("S", bound="switch")
 
 __all__ = [
     "Variant",
     "available",
     "current",
     "empty",
+    "engine",
     "generation",
     "give_way",
     "info",
     "kernel",
     "levels",
+    "missing",
+    "resolve",
+    "source_tree",
     "step",
+    "switch",
     "use",
     "variant",
 ]
 
 # Names that users may know and that other machines have; an unavailable one of these gets distinguished from a misspelt one.
 LEVELS = ("x86_amx", "x86_v4", "x86_v3", "x86_v1", "neon")
+
+_DRIVER = f"{__package__}.aot._engine"
 
 _lock = Lock()
 finish_before_fork(_lock)  # a switch swaps the engine's level and the tables, one after the other
@@ -59,24 +70,47 @@ _make_empty: Callable[[tuple[int, ...]], np.ndarray] | None = None
 generation = 0
 
 
-def _engine() -> Any | None:
+def engine() -> Any | None:
     """The compiled driver, or None where it was not built."""
     try:
-        return imported(f"{__package__}.aot._engine")
-    except ImportError:
-        return None
+        return imported(_DRIVER)
+    except ModuleNotFoundError as error:
+        if error.name == _DRIVER:
+            return None
+        raise
+    except Error:
+        raise
+    except ImportError as error:
+        raise DeviceError(
+            f"fastlayers: the compiled engine is there and cannot be loaded: {error}: expected one built for this machine; "
+            "FASTLAYERS_ISA=reference runs plain numpy instead"
+        ) from error
+
+
+def missing() -> str:
+    """Why the compiled engine is not there, as far as the place of this package tells."""
+    tree = source_tree(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if tree is None:
+        return "it was installed without a C compiler, or for another machine"
+    return f"this is the source tree {tree}, which is not built: build it, or start Python elsewhere to use what is installed"
+
+
+def source_tree(package: str) -> str | None:
+    """The folder of sources that a package of this name is in, or None for an installed one."""
+    tree = os.path.dirname(package)
+    return tree if os.path.isfile(os.path.join(tree, "setup.py")) else None
 
 
 def give_way() -> Callable[[], object]:
     """What long work in Python calls now and then, so that runs in other threads need not wait for it to end."""
-    engine = _engine()
-    return bool if engine is None else engine.give_way
+    driver = engine()
+    return bool if driver is None else driver.give_way
 
 
 def levels() -> tuple[str, ...]:
     """The compiled levels that are built and that this processor can run, best first."""
-    engine = _engine()
-    return () if engine is None else tuple(name for name in LEVELS if engine.usable(name))
+    driver = engine()
+    return () if driver is None else tuple(name for name in LEVELS if driver.usable(name))
 
 
 def _numba() -> bool:
@@ -90,27 +124,30 @@ def _cuda_problem(what: str) -> Error | None:
     return problem(what)
 
 
+@refuses_shortage("kernels.available")
 def available() -> tuple[str, ...]:
     """Names of the variants that can be used on this machine, best first; each is a name for `use`."""
     cuda = ("cuda",) if _numba() and _cuda_problem("") is None else ()
     return (*(f"aot/{name}" for name in levels()), *(("jit",) if _numba() else ()), *cuda, "reference")
 
 
-def _resolve(name: str) -> str:
-    """The full name of a variant: "aot" means its best level."""
+def resolve(name: Any, what: str) -> str:
+    """The full name of a variant: "aot" means its best level. `what` begins the errors."""
+    if not isinstance(name, str):
+        raise DeviceError(f"{what}: expected a str such as 'aot' or 'reference', got {type(name).__name__}")
     names = available()
     if name == "aot":
         name = next((n for n in names if n.startswith("aot/")), name)
     if name == "jit" and name not in names:
-        raise _no_numba(f"kernels.use: variant {name!r}")
+        raise _no_numba(f"{what} {name!r}")
     if name == "cuda":
-        start_cuda("kernels.use: variant 'cuda'")
+        start_cuda(f"{what} 'cuda'")
     if name not in names:
         choices = ", ".join(("aot", *names) if levels() else names)
         known = name == "aot" or name.removeprefix("aot/") in LEVELS
-        what = "is not available on this machine" if known else "is unknown"
-        raise DeviceError(f"kernels.use: variant {name!r} {what}: expected one of {choices}")
-    return name
+        why = "is not available on this machine" if known else "is unknown"
+        raise DeviceError(f"{what} {name!r} {why}: expected one of {choices}")
+    return str(name)
 
 
 def start_cuda(what: str) -> None:
@@ -157,8 +194,7 @@ def _default() -> str:
             "reference": "running plain numpy, which is many times slower",
         }
         warnings.warn(
-            "fastlayers: the compiled engine is missing (it was installed without a C compiler, or for another machine); "
-            f"{instead[other]}. See `fastlayers doctor`.",
+            f"fastlayers: the compiled engine is missing ({missing()}); {instead[other]}. See `fastlayers doctor`.",
             RuntimeWarning,
             stacklevel=4,
         )
@@ -169,15 +205,15 @@ def _default() -> str:
 def _install(variant: str) -> None:
     """Makes the variant that of the process. Called with the lock held."""
     global _table, _steps, _restores, _sources, _variant, _make_empty, generation
-    engine = _engine() if variant.startswith("aot/") else None
-    if engine is not None:
-        engine.set_threads(get_num_threads())
+    driver = engine() if variant.startswith("aot/") else None
+    if driver is not None:
+        driver.set_threads(get_num_threads())
         threads.offer()
-        engine.select(variant.removeprefix("aot/"))
-    elif (other := _engine()) is not None:
+        driver.select(variant.removeprefix("aot/"))
+    elif (other := engine()) is not None:
         other.deselect()
     table, steps, restores, sources = _functions(variant)
-    _make_empty = engine.empty_array if engine is not None else None
+    _make_empty = driver.empty_array if driver is not None else None
     # Whole tables are swapped in: a call on another thread finds the old one or the new one.
     _table, _steps, _restores, _sources, _variant = table, steps, restores, sources, variant
     generation += 1
@@ -247,11 +283,16 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@refuses_shortage("fastlayers: choosing what runs")
+def _begin() -> None:
+    with _lock:
+        if not _variant:
+            _install(_default())
+
+
 def _ready() -> None:
     if not _variant:
-        with _lock:
-            if not _variant:
-                _install(_default())
+        _begin()
 
 
 def current() -> str:
@@ -292,32 +333,36 @@ class Variant(NamedTuple):
 
     def multiplies_bfloat16(self) -> bool:
         """Whether its level multiplies bfloat16, where weights are stored so."""
-        engine = _engine() if self.name.startswith("aot/") else None
-        if engine is None:
+        driver = engine() if self.name.startswith("aot/") else None
+        if driver is None:
             return False
         with self.bound():
-            return bool(engine.multiplies_bfloat16())
+            return bool(driver.multiplies_bfloat16())
 
     @contextmanager
     def bound(self) -> Iterator[None]:
         """What this thread packs, plans and runs meanwhile is for this variant's level."""
-        engine = _engine() if self.name.startswith("aot/") else None
-        if engine is None:
+        driver = engine() if self.name.startswith("aot/") else None
+        if driver is None:
             yield
             return
-        before = engine.bind_under(self.name.removeprefix("aot/"), self.strict)
+        before = driver.bind_under(self.name.removeprefix("aot/"), self.strict)
         try:
             yield
         finally:  # what was bound around this one goes on as it was
-            engine.bind_under(*before)
+            driver.bind_under(*before)
 
 
-def variant(name: str = "") -> Variant:
-    """The functions of the current variant, or of "cuda", whatever the current one is."""
-    if name == "cuda":
-        start_cuda("device='cuda'")
+def variant(name: str = "", what: str = "variant") -> Variant:
+    """The functions of the current variant, or of the one that is named. `what` begins the errors."""
+    if not name:
+        _ready()
+    elif (name := resolve(name, what)) != _variant:
+        driver = engine() if name.startswith("aot/") else None
+        if driver is not None:  # it may not have been current so far
+            driver.set_threads(get_num_threads())
+            threads.offer()
         return Variant(name, *_functions(name)[:3])
-    _ready()
     with _lock:
         return Variant(_variant, _table, _steps, _restores)
 
@@ -338,14 +383,36 @@ def empty(shape: tuple[int, ...]) -> np.ndarray:
         raise LimitError(f"fastlayers: no memory for a float32 result of shape {shape}") from None
 
 
+@refuses_shortage("kernels.info")
 def info() -> dict[str, Any]:
     """What runs: ``{"variant", "available", "threads", "operations": {kernel: variant}}``."""
     _ready()
     return {"variant": _variant, "available": available(), "threads": get_num_threads(), "operations": dict(_sources)}
 
 
-class use:  # noqa: N801 - called like a function
+class switch:  # noqa: N801 - called like a function
+    """`use`, without a word about models."""
+
+    @refuses_shortage("kernels.use")
+    def __init__(self, name: str) -> None:
+        variant = resolve(name, "kernels.use: variant")
+        with _lock:
+            self._before = _variant  # "" before the first use
+            _install(variant)
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        with _lock:
+            _install(self._before or _default())
+
+
+class use(switch):  # noqa: N801 - called like a function
     """Sets the variant for the whole process, at once; as a context manager it restores the former one at the end.
+
+    Functions and layers run under it from then on. A model keeps the variant that it was loaded with, which holds its packed
+    weights: if one lives that has another, a RuntimeWarning says so. ``load(..., variant="reference")`` loads under any variant.
 
     Args:
         name: one of `available()`, or ``"aot"`` for the best compiled level.
@@ -360,16 +427,13 @@ class use:  # noqa: N801 - called like a function
     """
 
     def __init__(self, name: str) -> None:
-        if not isinstance(name, str):
-            raise DeviceError(f"kernels.use: name must be a str such as 'aot' or 'reference', got {type(name).__name__}")
-        variant = _resolve(name)
-        with _lock:
-            self._before = _variant  # "" before the first use
-            _install(variant)
-
-    def __enter__(self) -> use:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        with _lock:
-            _install(self._before or _default())
+        super().__init__(name)
+        kept = Counter(model.variant for model in list(models) if model.variant != _variant)
+        if kept:
+            told = ", ".join(f"{count} under {other}" for other, count in sorted(kept.items()))
+            warnings.warn(
+                f"kernels.use: models that were loaded before keep their variant ({told}): expected to be loaded again, or by "
+                f"load(..., variant={name!r}), to run under {_variant}",
+                RuntimeWarning,
+                stacklevel=2,
+            )

@@ -16,7 +16,7 @@ import numpy as np
 from .. import _html
 from .._arguments import Check, as_flag, checker
 from .._locks import Lock
-from ..errors import DTypeError, Error, UnsupportedError, WeightsError
+from ..errors import DTypeError, Error, UnsupportedError, WeightsError, refuses_shortage
 from ..kernels import dispatch
 from ._load import Loaded, as_tensor, load_into, named, read_only
 from ._names import weight_norm
@@ -342,6 +342,7 @@ class Layer(metaclass=Frozen):
                     object.__setattr__(self, "_fast", fast)
         return made
 
+    @refuses_shortage("packing a layer's weights")
     def _make_packed(self, weights: Weights) -> tuple[Any, Any]:
         tensors = self._complete(weights)
         while True:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._locks import Lock
+from ..errors import refuses_shortage
 from ..ir.graph import Graph, Node, Value
 from ..kernels import dispatch
 
@@ -73,6 +74,7 @@ class Eager:
         with self._variant.bound():
             yield self._variant.kernels, lambda kernel, given, key: program.pack((id(node), kernel, key), kernel, lambda: given)
 
+    @refuses_shortage("preparing a layer")
     def _made(self, count: int) -> Program:
         """The program that takes so many arrays."""
         from ..passes import optimize

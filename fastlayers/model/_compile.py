@@ -24,6 +24,7 @@ def compile(
     require_native: bool = False,
     device: str = "cpu",
     streaming: bool = False,
+    variant: str | None = None,
 ) -> Model:
     """Records a layer, or a function of layers, once, and makes a model of it: the same runtime as a loaded file.
 
@@ -35,6 +36,7 @@ def compile(
         require_native: as in `load`.
         device: as in `load`.
         streaming: as in `load`.
+        variant: as in `load`.
 
     Returns:
         The model, with the weights that the layers have now.
@@ -50,7 +52,7 @@ def compile(
     >>> model(np.ones((1, 2)))
     array([[2., 2., 2.]], dtype=float32)
     """
-    checked_device("compile", device)
+    checked_device("compile", device, variant)
     half = half_of("compile", precision)
     for i, value in enumerate(inputs):
         if isinstance(value, tuple) and len(value) > 1 and all(type(size) is int for size in value):
@@ -63,7 +65,7 @@ def compile(
     except TypeError as error:
         _check_count(function, inputs)
         raise error
-    options = Options(strict=precision == "strict", native=require_native, half=half, streaming=streaming)
+    options = Options(strict=precision == "strict", native=require_native, half=half, streaming=streaming, variant=variant or "")
     model = Model(graph, options, device=device)
     model.num_threads = num_threads
     return model

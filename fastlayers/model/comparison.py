@@ -84,7 +84,7 @@ def compared(model: Model, feeds: Mapping[str, Any], want: Mapping[str, np.ndarr
 
 def plain_values(path: str | os.PathLike[str], feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, np.ndarray]:
     """What the numpy reference gives for the graph as the file has it: no passes, no compiled kernels."""
-    with dispatch.use("reference"):
+    with dispatch.switch("reference"):
         return load(path, optimize=False).run(feeds, outputs=list(names))
 
 

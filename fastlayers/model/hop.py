@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._deadline import Asked, Deadline
 from .._locks import Lock
-from ..errors import TimeoutError
+from ..errors import TimeoutError, refuse_shortage
 from ..threads import get_num_threads
 
 if TYPE_CHECKING:
@@ -47,8 +47,13 @@ class _Threads:
 
             # A daemon, or the interpreter would wait for it before `_end` tells it to end.
             thread = threading.Thread(target=self._go, daemon=True, name=f"fastlayers_{len(self.threads)}")
-            thread.start()
-            self.threads.append(thread)
+            try:
+                thread.start()
+                self.threads.append(thread)
+            except RuntimeError as error:  # one that is there takes it, when it is free
+                if not self.threads:
+                    refuse_shortage(error, "run")
+                    raise
         self.waiting += 1
         self.queue.put(work)
 

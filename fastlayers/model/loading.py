@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["checked_device", "load"]
 
 
-def checked_device(what: str, device: object) -> None:
-    """Raises unless models can be made for this device."""
+def checked_device(what: str, device: object, variant: object = None) -> None:
+    """Raises unless models can be made for this device, and variant."""
     if device not in ("cpu", "cuda"):
         raise DeviceError(f"{what}: device is {device!r}: expected 'cpu' or 'cuda'")
     if device == "cuda":
         dispatch.start_cuda(f"{what}: device='cuda'")
+    if variant is not None and (found := dispatch.resolve(variant, f"{what}: variant")) != "cuda" and device == "cuda":
+        raise DeviceError(f"{what}: variant is {found!r}, device is 'cuda': expected one of them alone")
 
 
 def _serialized(source: Any) -> Any:
@@ -71,6 +73,7 @@ def load(
     max_rounds: int = MAX_ROUNDS,
     zipmap: bool = True,
     streaming: bool = False,
+    variant: str | None = None,
 ) -> Model:
     """Reads a network and makes it ready to run.
 
@@ -97,6 +100,8 @@ def load(
         zipmap: whether an output that ONNX's ZipMap makes is a list of dicts, one per row; False gives the array of its values.
         streaming: whether the model computes a whole sequence as its streams compute the pieces, so that both have the same
             bits: convolutions are direct, whatever the length of the sequence is. See docs/how-to/streaming.md.
+        variant: the kernel variant that the model runs under, whatever `kernels.use` says: one of `kernels.available()`; None for
+            the current one. See docs/explanation/variants.md.
 
     Returns:
         The model.
@@ -115,7 +120,7 @@ def load(
         ...
     fastlayers.errors.FormatError: load: <bytes>: the content is of no known format
     """
-    checked_device("load", device)
+    checked_device("load", device, variant)
     half = half_of("load", precision)
     if weights != "float32":
         raise UnsupportedError(f"load: weights is {weights!r}: only 'float32' is supported")
@@ -125,7 +130,7 @@ def load(
     if mmap:
         given = {"format": format, "device": device, "precision": precision, "max_bytes": max_bytes, "optimize": optimize,
                  "require_native": require_native, "max_rounds": max_rounds, "zipmap": zipmap,
-                 "streaming": streaming}  # fmt: skip
+                 "streaming": streaming, "variant": variant}  # fmt: skip
         origin = look(source, given)
     source = _serialized(source)
     graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)
@@ -137,7 +142,7 @@ def load(
     options["bodies"], options["rounds"] = optimize, int(max_rounds)
     options["most"] = within_machine(limit(max_bytes, "load"))
     options["strict"] = precision == "strict" or bool(stored.get("strict"))
-    options["half"] = half
+    options["half"], options["variant"] = half, variant or ""
     options["streaming"] = streaming or bool(stored.get("streaming"))
     model = Model(graph, Options(**options), metadata, packed, device)
     model.num_threads, model._about = num_threads, about

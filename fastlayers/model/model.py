@@ -13,10 +13,11 @@ import numpy as np
 
 from .._arguments import as_flag, as_mapping, as_names, as_path, shown
 from .._deadline import Deadline
+from .._held import models
 from .._lazy import imported
 from .._locks import Lock
 from .._tuples import NamedTuple
-from ..errors import ArgumentError, DTypeError, ShapeError, ours
+from ..errors import ArgumentError, DTypeError, ShapeError, ours, refuse_shortage_in
 from ..ir.graph import Graph
 from ..kernels import dispatch
 from ..operators import MAX_ROUNDS
@@ -25,6 +26,7 @@ from ..program import Program
 from ..program.memory import LARGEST, counted
 from . import feeds as _feeds
 from ._branches import optimize_branch
+from ._stand_ins import Closed, NoRunner
 from .origin import Origin, reference, reload, restore
 from .specs import MapSpec, Specs, TensorSpec, specs
 from .values import value_names, with_outputs
@@ -53,30 +55,10 @@ class Options(NamedTuple):
     most: int = LARGEST
     half: int = 0
     streaming: bool = False
+    variant: str = ""
 
 
-class _NoRunner:
-    """In the place of the compiled engine's fast way in: takes no call."""
-
-    threads = 0
-
-    def run(self, feeds: Any) -> None:
-        return None
-
-    def call(self, arrays: Any) -> None:
-        return None
-
-
-class _Closed:
-    """In the place of a closed model's graph and program."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise ArgumentError("the model was closed: load or compile it again")
-
-    def __reduce__(self) -> Any:
-        return self.nodes
-
-
+@refuse_shortage_in("_run", "_program", "batch_axes", "kernel_names", "prepare", "profile", "report", "save", "stream", "summary")
 class Model:
     """A network with its weights, ready to run. Made by `load` and `compile`.
 
@@ -107,7 +89,9 @@ class Model:
         variant: dispatch.Variant | None = None,
     ) -> None:
         self._graph, self._options = graph, options
-        found = variant or dispatch.variant("cuda" if device == "cuda" else "")
+        found = variant or dispatch.variant("cuda" if device == "cuda" else options.variant)
+        if variant is None and not options.variant:
+            models.add(self)
         self._variant = found._replace(strict=True) if options.strict else found
         self._lock = Lock()
         self._programs: dict[tuple[str, ...], Program] = {}
@@ -116,7 +100,7 @@ class Model:
         self.inputs, self.outputs = specs(graph.inputs), specs(graph.outputs)
         self._names = tuple(value.name for value in graph.outputs)
         self._main = self._program(self._names, packed)
-        self._runner: Any = _NoRunner() if self._main.runner is None else self._main.runner
+        self._runner: Any = NoRunner() if self._main.runner is None else self._main.runner
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
@@ -242,12 +226,12 @@ class Model:
         >>> asyncio.run(model.arun({"x": np.array([-1.0, 2.0])}, timeout=60))
         {'relu': array([0., 2.], dtype=float32)}
         """
-        from .hop import in_thread
+        hop = imported(f"{__package__}.hop")
 
         def run(left: float | None) -> dict[str, np.ndarray]:
             return self.run(feeds, outputs, out=out, timeout=left)
 
-        return await in_thread(run, timeout)  # type: ignore[no-any-return]
+        return await hop.in_thread(run, timeout)  # type: ignore[no-any-return]
 
     def _run(
         self, program: Program, names: tuple[str, ...], given: list[Any], out: Mapping[str, np.ndarray] | None
@@ -547,7 +531,9 @@ class Model:
         from ._packed import packed_arrays
 
         stored = packed_arrays(self) if as_flag("save", "packed", packed) else {}
-        save(self._main.whole_graph(), {**self._options._asdict(), "optimize": False}, self.metadata, path, stored)
+        options = {**self._options._asdict(), "optimize": False}
+        del options["variant"]  # a file is for any machine
+        save(self._main.whole_graph(), options, self.metadata, path, stored)
 
     def close(self) -> None:
         """Lets go of the weights and of all that was made of them; calls in flight in other threads end as they would. What is
@@ -562,9 +548,9 @@ class Model:
         fastlayers.errors.ArgumentError: the model was closed: load or compile it again
         """
         with self._lock:
-            self._runner = _NoRunner()
+            self._runner = NoRunner()
             self._programs = {}
-            self._graph = self._main = _Closed()  # type: ignore[assignment]
+            self._graph = self._main = Closed()  # type: ignore[assignment]
 
     def __enter__(self) -> Model:
         return self

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _log
 from .._lazy import imported
+from ..errors import is_shortage
 from ..ir.graph import Graph
 from ..operators import Spec, Traits, traits_of
 from . import fold
@@ -170,10 +171,8 @@ def _guarded(name: str) -> Iterator[None]:
     """What a pass does: a network that runs without it is never refused for its sake."""
     try:
         yield
-    except MemoryError:
-        raise
     except Exception as error:
-        if RAISES:
+        if RAISES or is_shortage(error):  # without memory for a moment, it would be without the pass for good
             raise
         _log.info("the pass %s is left out: %s: %s", name, type(error).__name__, error)
         raise _Stuck(name) from error

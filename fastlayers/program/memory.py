@@ -15,6 +15,7 @@ import numpy as np
 
 from .._machine import LARGEST, memory
 from ..errors import LimitError, ShapeError, UnsupportedError
+from ..kernels import dispatch
 from ..operators import Spec, View
 
 __all__ = ["LARGEST", "counted", "result_bytes", "too_much", "within_machine"]
@@ -30,11 +31,8 @@ def counted(most: int) -> Iterator[None]:
 
 
 def _counted(most: int) -> AbstractContextManager[None]:
-    try:
-        from ..kernels.aot import Counted
-    except ImportError:
-        return nullcontext()
-    return Counted(most)  # type: ignore[no-any-return]
+    engine = dispatch.engine()
+    return nullcontext() if engine is None else engine.Counted(most)
 
 
 def within_machine(most: int) -> int:

@@ -38,7 +38,7 @@ def limits(rounds: int = 5, read: bool = True) -> Limits:
     Raises:
         DeviceError: there is no compiled engine, or it is not what runs.
     """
-    engine = dispatch._engine()
+    engine = dispatch.engine()
     if engine is None or not dispatch.current().startswith("aot/"):
         raise DeviceError("profile: needs the compiled engine: see `fastlayers doctor`")
     fma = bandwidth = 0.0

@@ -80,7 +80,7 @@ def share_of_limit(
 
 
 def _measured(call: Callable[[], Any], multiply_adds: float, nbytes: float, seconds: float) -> Share:
-    engine: Any = dispatch._engine()
+    engine: Any = dispatch.engine()
     if engine is None or not dispatch.current().startswith("aot/"):
         raise DeviceError("share_of_limit: needs the compiled engine: see `fastlayers doctor`")
     data = np.zeros(BUFFER, np.float32)

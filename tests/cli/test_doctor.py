@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_healthy(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("fresh")
 def test_without_the_engine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "_engine", lambda: None)
+    monkeypatch.setattr(dispatch, "engine", lambda: None)
     monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
     code, out = report(capsys)
     assert code == 1
@@ -57,7 +58,7 @@ def test_without_the_engine(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 @pytest.mark.usefixtures("fresh")
 def test_without_the_engine_where_none_exists(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "_engine", lambda: None)
+    monkeypatch.setattr(dispatch, "engine", lambda: None)
     monkeypatch.setattr(doctor.platform, "machine", lambda: "s390x")
     code, out = report(capsys)
     assert code == 0
@@ -66,7 +67,7 @@ def test_without_the_engine_where_none_exists(capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.usefixtures("fresh")
 def test_without_a_compiler(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "_engine", lambda: None)
+    monkeypatch.setattr(dispatch, "engine", lambda: None)
     monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
     monkeypatch.setenv("PATH", "")
     assert "install GCC or Clang" in report(capsys)[1]
@@ -130,3 +131,30 @@ def test_command_that_builds_the_engine(tmp_path: Path, monkeypatch: pytest.Monk
     assert doctor._reinstall().endswith("--no-deps --no-cache-dir . in a clone of fastlayers")
     (tmp_path / "setup.py").touch()
     assert doctor._reinstall().endswith(f"-e {tmp_path}")
+
+
+def test_source_tree_in_the_current_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "source tree" not in report(capsys)[1]
+    (tmp_path / "setup.py").touch()
+    driver = tmp_path / "fastlayers" / "kernels" / "aot" / f"_engine{EXTENSION_SUFFIXES[0]}"
+    driver.parent.mkdir(parents=True)
+    (tmp_path / "fastlayers" / "__init__.py").touch()
+    code, out = report(capsys)
+    assert code == 1
+    assert f"! here       Python that is started in this folder imports the source tree {tmp_path}, which is not" in out
+    driver.touch()
+    code, out = report(capsys)
+    assert code == 0 and "which is built" in out
+
+
+@pytest.mark.usefixtures("fresh")
+def test_an_engine_that_cannot_be_loaded(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        raise ImportError("_engine.so: invalid ELF header")
+
+    monkeypatch.setattr(dispatch, "imported", broken)
+    code, out = report(capsys)
+    assert code == 1 and "! engine     fastlayers: the compiled engine is there and cannot be loaded: _engine.so: invalid" in out

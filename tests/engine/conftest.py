@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def engine() -> Any:
     """The compiled driver; skips where there is none."""
-    module = dispatch._engine()
+    module = dispatch.engine()
     if module is None:
         pytest.skip("the compiled engine is not built here")
     return module

@@ -90,7 +90,7 @@ def emulated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @contextlib.contextmanager
 def bound(level: str) -> Iterator[None]:
     """What this thread plans meanwhile is for the level."""
-    engine = dispatch._engine()
+    engine = dispatch.engine()
     assert engine is not None
     with fl.kernels.use("aot"):
         engine.bind_under(level)
@@ -275,7 +275,7 @@ def test_the_level_is_built_of_tile_instructions(tmp_path: Path) -> None:
         found = [i for i in range(len(code) - 4) if code[i] == 0xC4 and code[i + 1] & 31 == 2 and code[i + 2] & 0x87 == prefix
                  and code[i + 3] == operation and code[i + 4] >= 0xC0]  # fmt: skip
         assert len(found) >= 8, f"no tiles of {name}"
-    engine = dispatch._engine()
+    engine = dispatch.engine()
     assert engine is not None
     with open("/proc/cpuinfo") as file:
         has = "amx_int8" in file.read()

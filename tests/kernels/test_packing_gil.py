@@ -17,7 +17,7 @@ from fastlayers.kernels import dispatch
 @pytest.fixture
 def ticks() -> Iterator[Callable[[], int]]:
     """How often a thread has had the GIL, which it never gets but where somebody gives it up."""
-    if dispatch._engine() is None:
+    if dispatch.engine() is None:
         pytest.skip("the compiled engine is not built here")
     count, stop, before = [0], threading.Event(), sys.getswitchinterval()
 

@@ -67,7 +67,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def ours(samples: np.ndarray) -> Callable[[], list[float]]:
-    net = demo.load_network()
+    net = vad.Exported(fl.example("silero_vad"))
     return lambda: demo.probabilities(net, samples)[0]
 
 

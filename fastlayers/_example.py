@@ -26,7 +26,8 @@ def example(name: str) -> str:
     Args:
         name: "silero_vad", a network that finds speech at 16 kHz (`load` takes it), or "speech", seven seconds of it as a
             WAV file. The network has the layers of silero-vad's ``silero_vad.onnx`` and other weights, which silero-vad
-            publishes as safetensors: its probabilities differ. Their licences are in the folder ``fastlayers/data``.
+            publishes as safetensors: its probabilities differ, and ``sr`` must be 16000. Their licences are in the folder
+            ``fastlayers/data``.
 
     Raises:
         ArgumentError: there is no file of that name.

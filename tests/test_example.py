@@ -39,6 +39,18 @@ def test_the_graph_answers_as_the_layers_with_the_same_weights(batch: int) -> No
     np.testing.assert_allclose(results["stateN"], np.stack([new.h, new.c]), rtol=0, atol=1e-5)
 
 
+def test_a_rate_that_the_network_is_not_for_is_refused() -> None:
+    model = fl.load(fl.example("silero_vad"))
+    model.prepare({"input": (1, 576), "state": (2, 1, 128), "sr": ()})
+    x, state = np.zeros((1, 576), np.float32), np.zeros((2, 1, 128), np.float32)
+    for rate in (8000, 44100, 0, np.array([-16000])):
+        with pytest.raises(fl.ShapeError, match=r"^run: input 'sr' is -?\d+: expected 16000, which this network is for"):
+            model(x, state, rate)
+        with pytest.raises(fl.ShapeError, match="input 'sr'"):
+            model.stream(size=512, overlap=64)(np.zeros(16000, np.float32), rate)
+    assert float(model(x, state, np.array([16000]))[0][0, 0]) < 0.5
+
+
 def test_a_frozen_program_without_the_engine_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would run many times slower, and who froze it would not see the warning."""
     monkeypatch.setattr(dispatch, "engine", lambda: None)

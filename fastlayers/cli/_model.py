@@ -136,6 +136,7 @@ def feeds(model: Model, arguments: argparse.Namespace, out: TextIO | None = None
     sizes, values = given_sizes(arguments.shape, model.inputs), _values(model, arguments.value)
     first: ShapeError | None = None
     # Integers are 0, which as sizes that a network reads may not do where 1 does.
+    values = {**model._only, **values}
     counts = [spec.name for spec in model.inputs if spec.dtype.kind in "iu" and spec.name not in values]
     for guess in candidates(model.inputs, sizes):
         for ones in ({}, dict.fromkeys(counts, 1.0)) if counts else ({},):

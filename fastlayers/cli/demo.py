@@ -29,7 +29,7 @@ def run(file: str | None, threshold: float, out: TextIO, model: str | None = Non
     before = fl.get_num_threads()
     fl.set_num_threads(1)  # a frame is too little work for two, and the figure below is for one
     try:
-        found, seconds = probabilities(load_network() if model is None else vad.Exported(model), samples)
+        found, seconds = probabilities(vad.Exported(model or fl.example("silero_vad")), samples)
     finally:
         fl.set_num_threads(before)
     segments = find_segments(found, frame=vad.FRAME, rate=vad.RATE, length=len(samples), threshold=threshold)
@@ -45,7 +45,7 @@ def run(file: str | None, threshold: float, out: TextIO, model: str | None = Non
 
 
 def load_network() -> vad.VoiceActivity:
-    """The network with the packaged weights."""
+    """The network of layers with the packaged weights."""
     net = vad.VoiceActivity()
     weights = fl.load_weights(fl.example("silero_vad"))  # next to them are the small constants of the file's graph
     net.load_state_dict({name: weights[name] for name in net.tensor_shapes()})

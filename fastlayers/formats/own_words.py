@@ -48,6 +48,7 @@ LpPool scaled x_last
 MaxPool x_last
 MaxRoiPool x_last
 Mul activation
+OneOf name values
 OverlapAdd length offset step
 Pad bounded
 PaddingMask filter

@@ -130,4 +130,5 @@ def _needed(names: Iterable[str]) -> Iterator[Any]:
 
 
 def _zeros(model: Any) -> dict[str, np.ndarray]:
-    return {spec.name: np.zeros([d if isinstance(d, int) else 1 for d in spec.shape or ()], spec.dtype) for spec in model.inputs}
+    shapes = {spec.name: [d if isinstance(d, int) else 1 for d in spec.shape or ()] for spec in model.inputs}
+    return {spec.name: np.full(shapes[spec.name], model._only.get(spec.name, 0), spec.dtype) for spec in model.inputs}

@@ -14,7 +14,7 @@ from .._arguments import shown
 from .._foreign import as_numpy
 from .._masked import is_masked
 from ..errors import DTypeError, LimitError, ShapeError
-from ..ir.graph import Value
+from ..ir.graph import Graph, Value
 
 __all__ = ["by_name", "convert", "destination", "fits", "kind", "placeholders", "shaped"]
 
@@ -184,10 +184,16 @@ def destination(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[A
     return array
 
 
-def placeholders(inputs: Sequence[Value], by_value: Sequence[int], shapes: Any, what: str) -> list[np.ndarray]:
+def only_values(graph: Graph) -> dict[str, int]:
+    """Inputs that must be one of a few numbers, each with the first of them: what stands for them where values are not given."""
+    return {str(node.inputs[1]): int(node.attributes["values"][0]) for node in graph.nodes if node.op == "OneOf"}
+
+
+def placeholders(graph: Graph, by_value: Sequence[int], shapes: Any, what: str) -> list[np.ndarray]:
     """Arrays of these shapes that take no memory; arrays among `shapes` are taken as they are. One input's shape may be alone."""
     from ..ir.checks import sequence
 
+    inputs, only = graph.inputs, only_values(graph)
     if len(inputs) == 1 and (isinstance(shapes, np.ndarray) or _is_shape(shapes)):
         shapes = [shapes]
     given = by_name(inputs, shapes, f"{what}: shapes") if isinstance(shapes, Mapping) else sequence(what, "shapes", shapes)
@@ -198,7 +204,7 @@ def placeholders(inputs: Sequence[Value], by_value: Sequence[int], shapes: Any, 
         if isinstance(shape, np.ndarray) or value.kind != "tensor":
             arrays.append(convert(value, shape))
             continue
-        if i in by_value:
+        if i in by_value and value.name not in only:
             raise ShapeError(
                 f"{what}: the values of input {value.name!r} decide sizes: expected an array instead of the shape {shape}"
             )
@@ -207,7 +213,7 @@ def placeholders(inputs: Sequence[Value], by_value: Sequence[int], shapes: Any, 
                 f"{what}: the shape of input {value.name!r} is {shown(shape)}: expected a tuple of sizes, or an array"
             )
         fits(value, tuple(shape), what)
-        arrays.append(np.broadcast_to(np.zeros((), value.dtype), tuple(shape)))
+        arrays.append(np.broadcast_to(np.array(only.get(value.name, 0), value.dtype), tuple(shape)))
     return arrays
 
 

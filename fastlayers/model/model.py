@@ -325,7 +325,7 @@ class Model:
 
     def _placeholders(self, shapes: Mapping[str, Any] | Sequence[Any], what: str = "prepare") -> list[np.ndarray]:
         """Arrays of these shapes that take no memory; arrays among `shapes` are taken as they are."""
-        return _feeds.placeholders(self._graph.inputs, self._main.by_value, shapes, what)
+        return _feeds.placeholders(self._graph, self._main.by_value, shapes, what)
 
     @overload
     def stream(
@@ -404,6 +404,10 @@ class Model:
         made = Model(graph, self._options._replace(optimize=False), self.metadata, variant=self._variant)
         made.num_threads = self._threads
         return made
+
+    @property
+    def _only(self) -> dict[str, int]:
+        return _feeds.only_values(self._graph)
 
     # ---- what it is -------------------------------------------------------------------------------------------------
 

@@ -79,7 +79,7 @@ FAMILIES: dict[str, str] = {
     "resampling_blocks": "DepthToSpace SpaceToDepth Trilu",
     "resampling_grid": "AffineGrid GridSample",
     "sets": "Unique",
-    "shape": "AlignAxes Flatten Identity Reshape Shape Size Squeeze Unsqueeze",
+    "shape": "AlignAxes Flatten Identity OneOf Reshape Shape Size Squeeze Unsqueeze",
     "spectral": "BlackmanWindow DFT HammingWindow HannWindow MelWeightMatrix OverlapAdd STFT",
     "stream": "StreamCut StreamFill StreamStart StreamWindow",
     "suppression": "NonMaxSuppression",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ShapeError
 from ..ir.graph import Dim, Shape
 from ..rules.shapes import reshape_rule, squeeze_rule
 from ._base import INT64, Spec, View, register, unknown
@@ -28,6 +29,19 @@ def _view_lower(n: View, b: Any) -> Any:
 
 SAME = MOVES._replace(elementwise=True, layout=EACH.layout, time="elementwise", sizes="same", nothing=lambda n, result: True)
 register("Identity", lambda n: [n.spec(0)], lambda n, x: (x,), _view_lower, SAME)
+
+
+def _one_of_infer(n: View) -> list[Spec]:
+    given, allowed = known(n, 1), tuple(n.get("values", ()))
+    if given is not None and not set(given) <= set(allowed):
+        told, wanted = (", ".join(map(str, values)) for values in (given, allowed))
+        raise ShapeError(f"run: input {n.get('name', '')!r} is {told}: expected {wanted}, which this network is for")
+    return [n.spec(0)]
+
+
+# x, where integers beside it are among the attribute `values`: what a network was not made for is refused when it is bound.
+_ONE_OF = MOVES._replace(time="elementwise", sizes="same", steers=(1,))
+register("OneOf", _one_of_infer, lambda n, x, given: (x,), _view_lower, _ONE_OF)
 
 # ---- questions -------------------------------------------------------------------------------------------------------
 

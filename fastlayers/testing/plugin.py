@@ -267,5 +267,5 @@ def _arrays(model: fl.Model, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
         elif spec.dtype.kind == "f":
             found[spec.name] = rng.standard_normal(value).astype(spec.dtype)
         else:
-            found[spec.name] = np.zeros(value, spec.dtype)
+            found[spec.name] = np.full(value, model._only.get(spec.name, 0), spec.dtype)
     return found

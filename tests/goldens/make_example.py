@@ -15,20 +15,20 @@ import numpy as np
 import fastlayers as fl
 from fastlayers.cli import demo, vad
 from fastlayers.formats import own
+from fastlayers.graph.record import record
 from fastlayers.ir.graph import Graph, Node
-from fastlayers.model._compile import lower
-from fastlayers.model.model import Options
 
 ABOUT = {"name": "silero_vad", "origin": "silero-vad 6.2.3", "license": "MIT"}
 
 
 class Published(fl.Layer):
-    """The network with the interface that silero-vad publishes: state (2, n, 128), and a rate, which must be 16000."""
+    """The network with the interface that silero-vad publishes: state (2, n, 128), and the one rate that it is for."""
 
     def __init__(self, net: vad.VoiceActivity) -> None:
         self.net = net
 
     def forward(self, input: Any, state: Any, sr: Any) -> dict[str, Any]:
+        input = record("OneOf", input, sr, values=(vad.RATE,), name="sr")
         probability, new = self.net(input, vad.State(state[0], state[1]))
         return {
             "output": fl.functional.reshape(probability, (-1, 1)),
@@ -40,7 +40,7 @@ def network() -> Graph:
     """The graph, its weights named as in the file."""
     made = fl.graph.Input
     inputs = (made("input", ("n", vad.CONTEXT + vad.FRAME)), made("state", (2, "n", 128)), made("sr", (), np.int64))
-    graph = lower(fl.graph.trace(Published(demo.load_network()), *inputs))
+    graph = fl.graph.trace(Published(demo.load_network()), *inputs)
 
     def plain(name: str | None) -> str | None:
         return name.removeprefix("net.") if name in graph.constants else name
@@ -51,4 +51,4 @@ def network() -> Graph:
 
 
 if __name__ == "__main__":
-    own.save(network(), Options()._asdict(), ABOUT, fl.example("silero_vad"), {})
+    own.save(network(), {"optimize": True}, ABOUT, fl.example("silero_vad"), {})

@@ -38,7 +38,7 @@ OWN = {
     "HardAttention",
     "CategoryMapper", "FeatureVectorizer", "HeadBias", "Interpolate", "LabelEncoder", "OneHotEncoder", "Probit", "Scaler",
     "SoftmaxZero", "StringConstant", "SvmProbabilities", "Trees", "Linear", "MatMulIntegerToFloat", "MatMulNBits", "Momentum",
-    "OverlapAdd", "PaddingMask", "Positions",
+    "OneOf", "OverlapAdd", "PaddingMask", "Positions",
     "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu",
     "QLinearMul", "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax", "QLinearWhere", "RotaryTables",
     "RotaryTablesAt", "ScaledAttention", "SinusoidalEncoding", "StreamCut",

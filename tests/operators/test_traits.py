@@ -120,7 +120,7 @@ def test_elementwise_is_said_where_it_holds(op: str) -> None:
     if traits(op).volatile:
         pytest.skip("random values")
     found = {each_by_itself(item) for item in CASES[op]} - {None}
-    if not found or op in ("CastLike", "AlignAxes"):  # the second array gives a dtype, or a rank, and no element
+    if not found or op in ("CastLike", "AlignAxes", "OneOf"):  # the second array gives no element
         pytest.skip("no example has elements enough")
     if traits(op).elementwise:
         assert found == {True}

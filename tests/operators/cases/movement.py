@@ -37,6 +37,7 @@ SHAPES = [
     case("Squeeze", "no axes", [X.reshape(1, 24), []], X.reshape(1, 24), native=True),
     case("Unsqueeze", "plain", [X, [0, -1]], X.reshape(1, 2, 3, 4, 1), native=True),
     case("Unsqueeze", "unordered", [X, [3, 1]], X.reshape(2, 1, 3, 1, 4), native=True),
+    case("OneOf", "among them", [X, array(3, np.int64)], X, native=True, values=(2, 3), name="rate"),
     case("AlignAxes", "plain", [[1.0, 2.0, 3.0], X], array([[1], [2], [3]]), data=2, native=True, axis=1),
     case("AlignAxes", "nothing to do", [X, X], X, data=2, native=True, axis=0),
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import fastlayers as fl
 from tests.each import each
@@ -36,6 +37,17 @@ def test_axes_without_values(layer: Any, shape: tuple[int, ...], variant: str) -
         for got, want in zip(flat(fl.compile(lambda x: tuple(flat(layer(x))), way)(x)), flat(whole), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-6)
             assert got.shape == want.shape
+
+
+@pytest.mark.parametrize("batch", [(), (0,), (2,)], ids=str)
+def test_signals_without_values(batch: tuple[int, ...]) -> None:
+    """And the one frame whose middle is where its signal begins and ends."""
+    f, none = fl.functional, np.zeros((*batch, 0), np.float32)
+    np.testing.assert_array_equal(f.stft(none, 4, pad_mode="constant"), np.zeros((*batch, 3, 1, 2)))
+    np.testing.assert_array_equal(f.spectrogram(none, n_fft=4, pad_mode="constant"), np.zeros((*batch, 3, 1)))
+    assert f.istft(np.ones((*batch, 9, 1, 2)), 16).shape == (*batch, 0)
+    with pytest.raises(fl.ShapeError, match="of size 0"):
+        f.stft(none, 4, pad_mode="circular")
 
 
 def test_an_infinite_cell_state(variant: str) -> None:

@@ -1,4 +1,4 @@
-"""What random calls beside torch met: axes without values, states that are infinite."""
+"""Random calls beside torch, where it is installed, and what they met: axes without values, states that are infinite."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+import fastlayers.functional.homes as functions
+import fastlayers.layers.homes as layers
 from tests.each import each
 
 NOTHING: list[tuple[fl.Layer, tuple[int, ...]]] = [
@@ -58,3 +60,16 @@ def test_an_infinite_cell_state(variant: str) -> None:
     gate = 1 / (1 + np.exp(-2))
     np.testing.assert_allclose(c[0, 0], [np.inf, gate * (1 + np.tanh(2)), -np.inf], rtol=1e-6)
     np.testing.assert_allclose(h[0, 0], [gate, gate * np.tanh(c[0, 0, 1]), -gate], rtol=1e-6)
+
+
+def test_calls_beside_torch() -> None:
+    torch = pytest.importorskip("torch")
+    from .walk.check import TABLE, one
+
+    ours = {name for home in (layers, functions) for names in home.HOMES.values() for name in names.split()}
+    theirs = {*dir(torch), *dir(torch.nn), *dir(torch.nn.functional)}
+    assert ours & theirs - set(TABLE) == {"Sequential", "gru", "lstm"}, "torch's functions take lists of weights"
+
+    for seed in range(30):
+        _, call, found = one(seed)
+        assert not [words for what, words in found if what == "fault"], f"seed {seed}: {call}"

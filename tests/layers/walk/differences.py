@@ -117,6 +117,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(_ATTENTION, "values", "for nan", "who sees no key has zeros, in torch NaN; hidden keys are not read", _hidden),
     Difference("(LSTM|GRU|RNN|lstm|gru|rnn).*", "values", "", "a gate is 1e-38 at least, not 0: huge states show it", _large),
     Difference("CosineSimilarity|cosine_similarity", "values", "", "it divides by the product of both norms", _far),
+    Difference("gelu|GELU|silu|SiLU", "values", r"e-\d\d for -0\.0", "as above: their factor is 1e-38 at least"),
     Difference("[Tt]anhshrink", "values", "", "x and its tanh cancel where x is small", finite),
     Difference("I?R?FFT|i?r?fft|i?stft", "values", "", "what is not finite spreads to sums of other parts", _not_finite),
     Difference("istft", "values", "nan for 0", "what no window reaches is unknown, torch has zeros"),

@@ -103,7 +103,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(_CLASSES, "l", _partial, "it passes over classes of which the leaves of a row say nothing"),
     Difference("Normalizer", "y", _far, "there are no squares of such values"),
     Difference("SVMClassifier", "l", lambda c: _classes(c) == _scores(c) == 2, "its label is not that of the higher score"),
-    Difference("SVMClassifier", "y", lambda c: _transform(c) == "PROBIT" and "prob_a" in c.given, "near 0 and 1 it is rounding"),
+    Difference(".*", "yz", lambda c: _transform(c) == "PROBIT", "near 0, 1/2 and 1 its float32 leaves half of the digits"),
     Difference(
         "LabelEncoder", "z", lambda c: c.version < 4 and bool(np.isnan(c.given.get("keys_floats", ())).any()), "NaN is no key"
     ),

@@ -13,7 +13,7 @@ from ..ir.checks import number, single
 from ..ir.graph import Shape
 from ..kernels.table import UNARY, Activation
 from ._recorded import activates, alpha, clipped, same
-from .activation_names import resolve
+from .activation_names import above_zero, not_zero, resolve
 from .activation_unary import PLAIN, floats, numbers_rule, run_unary
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ def gelu_rule(x: Shape, approximate: str) -> Shape:
 
 def softplus_rule(x: Shape, beta: float, threshold: float) -> Shape:
     """The shape rule of `softplus`, which refuses a `beta` of 0."""
-    if number("softplus", "beta", beta) == 0.0:
-        raise ShapeError("softplus: beta is 0: expected another number, the result is divided by it")
+    not_zero("softplus", "beta", beta)
     number("softplus", "threshold", threshold)
     return x
 
@@ -411,9 +410,8 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> np.ndarr
 
 
 def celu_rule(x: Shape, alpha: Any) -> Shape:
-    """The shape rule of `celu`, which refuses an `alpha` of 0."""
-    if number("celu", "alpha", alpha) == 0.0:
-        raise ShapeError("celu: alpha is 0: expected another number, x is divided by it")
+    """The shape rule of `celu`, which refuses an `alpha` that is not above 0."""
+    above_zero("celu", "alpha", alpha)
     return x
 
 
@@ -434,7 +432,7 @@ def celu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
 
     Raises:
         DTypeError: x is complex or not numeric, or a parameter is not a number.
-        ShapeError: `alpha` is 0.
+        ShapeError: `alpha` is not above 0.
 
     >>> import fastlayers as fl
     >>> fl.functional.celu([0.0, 2.0], 0.5)

@@ -11,15 +11,38 @@ from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.checks import number, single
 from ..kernels.table import UNARY, Activation
 
-__all__ = ["IDENTITY", "Spec", "normal_activation", "resolve", "specify"]
+__all__ = ["IDENTITY", "Spec", "above_zero", "normal_activation", "not_zero", "resolve", "specify"]
 
 IDENTITY = Activation(0)
 
 # A name of table.UNARY, alone if all parameters have their defaults, else with all of them.
 Spec = str | tuple[str, dict[str, float]] | None
 
-# Functions that have no meaning for some parameters: NaN as a bound, infinity as a factor of 0.
-_READ: dict[str, Callable[[str, str, Any], float]] = {"elu": single, "clip": partial(single, infinite=True)}
+
+def above_zero(op: str, name: str, value: Any) -> float:
+    """A number above 0."""
+    found = number(op, name, value)
+    if not found > 0:
+        raise ShapeError(f"{op}: {name} is {found}: expected a number above 0")
+    return found
+
+
+def not_zero(op: str, name: str, value: Any) -> float:
+    """A number that something is divided by."""
+    found = number(op, name, value)
+    if found == 0:
+        raise ShapeError(f"{op}: {name} is 0: expected another number, the result is divided by it")
+    return found
+
+
+# Parameters that are not any number: NaN is no bound, infinity no factor of 0.
+_READ: dict[tuple[str, str], Callable[[str, str, Any], float]] = {
+    ("celu", "alpha"): above_zero,
+    ("clip", "max"): partial(single, infinite=True),
+    ("clip", "min"): partial(single, infinite=True),
+    ("elu", "alpha"): single,
+    ("softplus", "beta"): not_zero,
+}
 
 # Names that were asked for: each is one of a few.
 _NAMED: dict[str, Activation] = {}
@@ -76,9 +99,8 @@ def _read(op: str, spec: Any) -> Activation:
     unary = UNARY[name]
     if unknown := sorted(set(given) - set(unary.parameters)):
         raise ShapeError(f"{op}: activation {name!r} has no parameter {unknown}: expected some of {list(unary.parameters)}")
-    as_number = _READ.get(name, number)
     values = [
-        as_number(op, f"activation parameter {key!r}", given.get(key, default))
+        _READ.get((name, key), number)(op, f"activation parameter {key!r}", given.get(key, default))
         for key, default in zip(unary.parameters, unary.defaults, strict=True)
     ]
     return Activation(unary.code, *values)

@@ -11,10 +11,11 @@ from ..errors import ShapeError
 from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..graph.record import ints, record, scalar
-from ..ir.checks import axis, number
+from ..ir.checks import axis
 from ..ir.graph import Shape
 from ..kernels import dispatch
 from ..kernels.table import REDUCE
+from .activation_names import above_zero
 from .arithmetic import broadcast, clip, divide, multiply
 
 if TYPE_CHECKING:
@@ -27,10 +28,7 @@ _NAME = "cosine_similarity"
 
 def least_norm(eps: Any) -> float:
     """`eps`, a number above 0."""
-    found = number(_NAME, "eps", eps)
-    if not found > 0:
-        raise ShapeError(f"{_NAME}: eps is {found}: expected a number above 0")
-    return found
+    return above_zero(_NAME, "eps", eps)
 
 
 def _rule(x1: Shape, x2: Shape, dim: Any, eps: Any) -> Shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,7 @@ def cut(x: np.ndarray, window: np.ndarray | None, s: Frames, frames: int, scale:
 
 
 def padded(name: str, x: np.ndarray, s: Frames) -> np.ndarray:
-    rows = x.reshape(-1, x.shape[-1])
+    rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
     return pad(rows, (s.around, s.around), s.pad_mode) if s.around else rows
 
 

@@ -219,7 +219,7 @@ def istft(
     dispatch.kernel("fft")(turned.reshape(-1, 2 * half), packed, None, pieces.reshape(-1, 1, s.n_fft), 0)
     check_overlap("istft", weights, frames, s.n_fft, s.hop, s.around, shape[-1])
     out = empty(shape)
-    dispatch.kernel("overlap_add")(pieces, weights, out.reshape(-1, shape[-1]), s.hop, s.around, True)
+    dispatch.kernel("overlap_add")(pieces, weights, out.reshape(len(pieces), shape[-1]), s.hop, s.around, True)
     return out
 
 

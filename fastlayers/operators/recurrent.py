@@ -173,7 +173,7 @@ _PLAIN: dict[str, Any] = {"LSTM": LstmOptions(), "GRU": GruOptions(reset_after=F
 
 def reordered(array: np.ndarray, order: Sequence[int], dtype: Any = np.float32) -> np.ndarray:
     """Blocks of axis 1 in another order."""
-    blocks = array.reshape(array.shape[0], len(order), -1, *array.shape[2:])[:, list(order)]
+    blocks = array.reshape(array.shape[0], len(order), array.shape[1] // len(order), *array.shape[2:])[:, list(order)]
     return np.ascontiguousarray(blocks.reshape(array.shape), dtype)
 
 

@@ -86,8 +86,8 @@ cdef void plan_group_norm(GroupNorm *job, const cnp.npy_intp *x, int64_t groups,
     cdef int64_t outer = x[0], channels = x[1], inner = x[2]
     cdef int64_t each
     job.level = level()
-    job.groups, job.channels, job.inner = groups, channels // groups, inner
-    job.rows, job.n, job.epsilon = outer * groups, channels // groups * inner, epsilon
+    job.groups, job.channels, job.inner = groups, channels // max(groups, <int64_t>1), inner  # no groups of no channels
+    job.rows, job.n, job.epsilon = outer * groups, job.channels * inner, epsilon
     each = TASK // max(job.n, <int64_t>1)
     job.size = each // GROUP * GROUP if each >= GROUP else max(each, <int64_t>1)
     job.tasks = (job.rows + job.size - 1) // job.size

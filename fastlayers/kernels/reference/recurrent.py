@@ -155,14 +155,18 @@ def _lstm_gates(
 ) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """What makes h and c of a step in direction d of the sums of its gates, (b, 4h), and of c before it."""
     gate, inner = (_clipped(f, options.clip) for f in options.activations[d][:2])
-    peephole = (0.0, 0.0, 0.0) if peephole__dp is None else np.split(peephole__dp[d], 3)
+    peephole = None if peephole__dp is None else np.split(peephole__dp[d], 3)
+
+    def seen(total: np.ndarray, k: int, c: np.ndarray) -> np.ndarray:
+        """What gate k makes of its sum; without a peephole an infinite c is not multiplied by 0."""
+        return gate(total if peephole is None else total + peephole[k] * c)
 
     def gates(sums: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         i, f, g, o = np.split(sums, 4, axis=1)
-        i = gate(i + peephole[0] * c)
-        f = 1 - i if options.couple_input_forget else gate(f + peephole[1] * c)
+        i = seen(i, 0, c)
+        f = 1 - i if options.couple_input_forget else seen(f, 1, c)
         c = (f * c + i * inner(g)).astype(np.float32).astype(np.float64)
-        return gate(o + peephole[2] * c) * evaluate(c, options.activations[d][2]), c
+        return seen(o, 2, c) * evaluate(c, options.activations[d][2]), c
 
     return gates
 

@@ -104,8 +104,8 @@ class Model:
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
-    def __call__(self, *arrays: Any, out: Any = None, timeout: float | None = None) -> Any:
-        """Runs on arrays given in the order of `inputs`.
+    def __call__(self, *arrays: Any, out: Any = None, timeout: float | None = None, **named: Any) -> Any:
+        """Runs on arrays given in the order of `inputs`, or by their names: ``model(x)`` or ``model(x=x)``.
 
         Args:
             *arrays: one per input: anything that `np.asarray` takes, torch's tensors, and what has ``__dlpack__``. Booleans,
@@ -113,6 +113,7 @@ class Model:
                 (shape ``()``) an array of exactly one element will do.
             out: the output's own memory: an array, or a sequence of them; None for fresh ones.
             timeout: seconds that the run may take; None for no limit. See `run`.
+            **named: the arrays, where they are given by name.
 
         Returns:
             One array, or a tuple of them if there are several outputs: fresh, writable, C-contiguous.
@@ -122,6 +123,11 @@ class Model:
             ShapeError: too few or many arrays, a shape does not fit, or the network cannot take these sizes.
             DTypeError: an array is of another kind than its input.
         """
+        if named:
+            if arrays:
+                told = f"{', '.join(named)} by name after {len(arrays)} in order"
+                raise DTypeError(f"call: {told}: expected all of {self.inputs.names} in one of both ways")
+            arrays = tuple(_feeds.by_name(self._graph.inputs, named, "call"))
         if out is None and timeout is None:
             found = self._runner.call(arrays)
             if found is not None:

@@ -522,3 +522,18 @@ def test_a_model_that_ran_goes_without_the_cycle_collector() -> None:
             assert [ref() for ref in gone] == [None, None]
     finally:
         gc.enable()
+
+
+def test_calls_by_name() -> None:
+    made = fl.graph.Input
+    model = fl.compile(lambda x, y: F.relu(x) - y, made("x", ("n", 3)), made("y", ("n", 3)))
+    x, y = np.array([[-1, 2, 3]], np.float32), np.array([[4, 5, 6]], np.float32)
+    for found in (model(x=x, y=y), model(y=y, x=x), model(x=x, y=y, out=np.empty_like(x)), model(x=x, y=y, timeout=60)):
+        np.testing.assert_array_equal(found, model(x, y))
+    for call, error, message in (
+        (lambda: model(x=x), fl.ShapeError, r"^call lacks \['y'\]: expected exactly \['x', 'y'\]"),
+        (lambda: model(x=x, y=y, z=y), fl.ShapeError, r"has \['z'\], which is no input"),
+        (lambda: model(x, y=y), fl.DTypeError, r"^call: y by name after 1 in order: expected all of \['x', 'y'\] in one of both"),
+    ):
+        with pytest.raises(error, match=message):
+            call()

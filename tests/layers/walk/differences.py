@@ -56,6 +56,11 @@ def _large(call: Call) -> bool:
     return any(not (abs(x) < 1e15).all() for x in _arrays(call) if x.dtype.kind == "f")
 
 
+def _no_eps(call: Call) -> bool:
+    """Whether nothing is added to a variance."""
+    return any(isinstance(v, float) and v == 0 for part in (call.made, call.given) if part for v in (*part[0], *part[1].values()))
+
+
 class Difference(NamedTuple):
     """A pattern of the names of layers and functions, what happens, a pattern of its words, and why that is as it should be.
 
@@ -115,6 +120,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(_SHUFFLES, "values", "has shape", "torch returns x as it is where there are no values", _empty),
     Difference(r"[Cc]onv\dd", "values", "has shape", "torch forgets the outputs where there are no inputs", _empty),
     Difference(_ATTENTION, "values", "for nan", "who sees no key has zeros, in torch NaN; hidden keys are not read", _hidden),
+    Difference(_ATTENTION, "values", "nan for 0", "scores of minus infinity alone have no softmax, in torch zeros", _not_finite),
+    Difference(r"InstanceNorm\dd|instance_norm|batch_norm", "values", "nan for", "equal values by eps=0: 0 / 0", _no_eps),
     Difference("(LSTM|GRU|RNN|lstm|gru|rnn).*", "values", "", "a gate is 1e-38 at least, not 0: huge states show it", _large),
     Difference("CosineSimilarity|cosine_similarity", "values", "", "it divides by the product of both norms", _far),
     Difference("gelu|GELU|silu|SiLU", "values", r"e-\d\d for -0\.0", "as above: their factor is 1e-38 at least"),

@@ -108,7 +108,8 @@ def refuse_shortage(error: BaseException, doing: str) -> None:
     Nothing is kept of a call that fails so: the next one tries again.
     """
     if is_shortage(error) and not isinstance(error, Error):
-        raise LimitError(f"{doing}: the machine is short of memory, file handles or threads at the moment: {error}") from error
+        what = "memory" if isinstance(error, MemoryError) else "memory, file handle or thread"
+        raise LimitError(f"{doing}: no {what} for it at the moment: {error}") from error
 
 
 def refuses_shortage(doing: str) -> Callable[[F], F]:

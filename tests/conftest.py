@@ -81,7 +81,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
     """Runs the test once under every variant of the library that can run here."""
-    with fl.kernels.use(request.param):
+    with dispatch.switch(request.param):
         yield request.param
 
 

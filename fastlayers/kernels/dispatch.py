@@ -427,13 +427,14 @@ class use(switch):  # noqa: N801 - called like a function
     """
 
     def __init__(self, name: str) -> None:
-        super().__init__(name)
-        kept = Counter(model.variant for model in list(models) if model.variant != _variant)
+        full = resolve(name, "kernels.use: variant")
+        kept = Counter(model.variant for model in list(models) if model.variant != full)
         if kept:
             told = ", ".join(f"{count} under {other}" for other, count in sorted(kept.items()))
             warnings.warn(
                 f"kernels.use: models that were loaded before keep their variant ({told}): expected to be loaded again, or by "
-                f"load(..., variant={name!r}), to run under {_variant}",
+                f"load(..., variant={name!r}), to run under {full}",
                 RuntimeWarning,
                 stacklevel=2,
             )
+        super().__init__(name)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import fastlayers as fl
+from fastlayers.kernels import dispatch
 
 from .calls import Call, of
 from .layer_calls import filled, numbers
@@ -65,7 +66,7 @@ def models() -> list[Call]:
             fl.set_num_threads(threads)
 
     def using(name: Any) -> Any:
-        with fl.kernels.use(name):
+        with dispatch.switch(name):
             return fl.kernels.info()["threads"]
 
     def streamed(axis: Any) -> Any:

@@ -112,7 +112,7 @@ def _extreme(call: Call, trial: Trial) -> bool:
 
 def _child(path: str) -> None:
     """Runs the trials of a file from the one that its first line names; writes how far it is, and what is wrong."""
-    import fastlayers as fl
+    from fastlayers.kernels import dispatch
 
     from . import table
 
@@ -140,7 +140,7 @@ def _child(path: str) -> None:
             return outcome
 
         def compare() -> None:
-            with fl.kernels.use("reference"):
+            with dispatch.switch("reference"):
                 for i, results in answered:
                     trial = todo[i]
                     want = watched(i, lambda t=trial: judge.attempt(calls[t.call].run, _given(calls[t.call], t)[0]))

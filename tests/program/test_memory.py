@@ -20,12 +20,13 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
     """The bytes that a machine of 64 GB grants whose file system is made of {path: text}."""
     sizes = {"SC_PHYS_PAGES": 64 * GB // 4096, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", lambda name: sizes[name], raising=False)
+    monkeypatch.setattr(_machine, "_physical", _machine._physical.__wrapped__)
 
     def granted(files: dict[str, str]) -> int:
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
-        return _machine.memory.__wrapped__(tmp_path)
+        return _machine.memory(tmp_path)
 
     return granted
 

@@ -21,7 +21,7 @@ from fastlayers.passes._net import Net
 from fastlayers.program import Program
 from fastlayers.program.steps import steps
 
-__all__ = ["Changed", "alike", "changes", "rebuilt", "unharmed"]
+__all__ = ["Changed", "alike", "changes", "changes_of", "rebuilt", "unharmed"]
 
 
 class Changed(NamedTuple):
@@ -139,9 +139,14 @@ def _all(made: Graph, given: Sequence[np.ndarray]) -> Iterator[Callable[[], Chan
         yield partial(rankless, i)
 
 
+def changes_of(made: Graph, given: Sequence[np.ndarray]) -> list[Callable[[], Changed]]:
+    """What makes each of them."""
+    return list(_all(made, given))
+
+
 def changes(made: Graph, given: Sequence[np.ndarray], count: int) -> list[Changed]:
     """So many of them, always the same ones of a graph."""
-    every = list(_all(made, given))
+    every = changes_of(made, given)
     chosen = random.Random(zlib.crc32(repr(made).encode()))
     return [make() for make in chosen.sample(every, min(count, len(every)))]
 

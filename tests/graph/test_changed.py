@@ -91,14 +91,19 @@ PATTERNS: dict[str, Pattern] = {
 }  # fmt: skip
 
 
-def made(name: str) -> tuple[Graph, list[np.ndarray]]:
-    inputs, nodes, constants = PATTERNS[name]
+def values(inputs: Mapping[str, Any]) -> list[np.ndarray]:
+    """Normal values of these shapes."""
     given = []
     for i, shape in enumerate(inputs.values()):
         sizes, dtype = shape if isinstance(shape[-1], np.dtype) else (shape, np.dtype(np.float32))
         values = normal(*sizes, seed=i)
         given.append(values.astype(dtype) if dtype.kind == "f" else (values * 40).clip(-128, 127).astype(dtype))
-    return graph(inputs, nodes, ["y"], constants), given
+    return given
+
+
+def made(name: str) -> tuple[Graph, list[np.ndarray]]:
+    inputs, nodes, constants = PATTERNS[name]
+    return graph(inputs, nodes, ["y"], constants), values(inputs)
 
 
 @pytest.mark.parametrize("name", PATTERNS)

@@ -53,7 +53,7 @@ from .servers import Server
 
 CASES = 40  # inputs that are drawn for each model
 STOP = 10  # seconds that the server may take for stopping
-# What may grow: megabytes of all processes, a tenth of them, files and threads.
+# What may be more at the end than after half of the time: megabytes of all processes, or a tenth of them; files and threads.
 MEMORY, FILES = 16.0, 16
 
 
@@ -142,7 +142,7 @@ class Load:
         self.floor, self.changing = 0, asyncio.Lock()
         self.times: dict[str, list[float]] = defaultdict(list)
         self.faults: dict[str, Counter[str]] = defaultdict(Counter)
-        self.port, self.tenth = 0, 0.0
+        self.port = 0
 
     @staticmethod
     def _case(name: str, models: list[fl.Model], feeds: Feeds) -> Case:
@@ -153,10 +153,8 @@ class Load:
         options, rng = self.options, np.random.default_rng(self.options.seed)
         weights = np.array([weight for weight, *_ in KINDS.values()])
         kinds = iter(rng.choice(list(KINDS), options.requests, p=weights / weights.sum()).tolist())
-        done = 0
 
         async def client(seed: int) -> None:
-            nonlocal done
             mine = Client(self, np.random.default_rng((options.seed, seed)))
             for kind in kinds:
                 began = time.monotonic()
@@ -166,9 +164,6 @@ class Load:
                     mine.leave()
                     self.faults[kind][f"{type(error).__name__}: {error}"[:400]] += 1
                 self.times[kind].append(time.monotonic() - began)
-                done += 1
-                if done == options.requests // 10:
-                    self.tenth = time.monotonic()
             mine.leave()
 
         await asyncio.gather(*(client(seed) for seed in range(options.clients)))
@@ -262,12 +257,13 @@ def run(options: argparse.Namespace, workers: int) -> bool:
         above = sum(t > 0.1 for t in times)
         print(f"health, {kind} connection: {len(times)} asked, p50 p99 max{milliseconds(times)} ms, above 100 ms: {above}")
     for level, margin in (("Rss MB", MEMORY), ("Pss MB", MEMORY), ("files", FILES), ("threads", FILES)):
-        early = statistics.median([levels[level] for at, levels in found if at >= load.tenth][:5])
-        end = statistics.median([levels[level] for _, levels in found][-5:])
-        most = early + max(margin, early / 10)
-        print(f"{level}: {early:.0f} after a tenth, {end:.0f} at the end, at most {most:.0f} is flat")
+        tenths = [statistics.median(part) for part in np.array_split([levels[level] for _, levels in found], 10) if len(part)]
+        half, end = tenths[len(tenths) // 2], tenths[-1]
+        most = half + max(margin, half / 10)
+        told = " ".join(f"{value:.0f}" for value in tenths)
+        print(f"{level} in each tenth of the time: {told}; flat from the half on up to {most:.0f}")
         if end > most:
-            faults.append(f"{level} grow from {early:.0f} to {end:.0f}")
+            faults.append(f"{level} grow from {half:.0f} to {end:.0f}")
     print(f"stopped in {took:.1f} s of at most {STOP + 6}: {dict(ended)}")
     faults += [text for text in ended if text.startswith("fault")]
     for fault in faults:

@@ -109,7 +109,7 @@ def _node_changes(node: Node) -> Iterator[tuple[Node, str]]:
     yield Node(node.op, (*node.inputs, node.inputs[0]), node.outputs, node.attributes), f"{node.op}: one input more"
 
 
-def _all(made: Graph, given: Sequence[np.ndarray]) -> Iterator[Callable[[], Changed]]:
+def _all(made: Graph, given: Sequence[np.ndarray]) -> Iterator[partial[Changed]]:
     """What makes each of them: of hundreds, a few are made."""
 
     def node(i: int, other: Node, what: str) -> Changed:
@@ -139,7 +139,7 @@ def _all(made: Graph, given: Sequence[np.ndarray]) -> Iterator[Callable[[], Chan
         yield partial(rankless, i)
 
 
-def changes_of(made: Graph, given: Sequence[np.ndarray]) -> list[Callable[[], Changed]]:
+def changes_of(made: Graph, given: Sequence[np.ndarray]) -> list[partial[Changed]]:
     """What makes each of them."""
     return list(_all(made, given))
 

@@ -121,7 +121,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(r"[Cc]onv\dd", "values", "has shape", "torch forgets the outputs where there are no inputs", _empty),
     Difference(_ATTENTION, "values", "for nan", "who sees no key has zeros, in torch NaN; hidden keys are not read", _hidden),
     Difference(_ATTENTION, "values", "nan for 0", "a score that is NaN gives NaN; torch has zeros in some places", _not_finite),
-    Difference(_ATTENTION, "values", "for nan", "minus infinity alone gives zeros, as a mask does; torch's layer NaN", _not_finite),
+    Difference(_ATTENTION, "values", "for nan", "minus infinity alone gives zeros, as a mask does", _not_finite),
     Difference(r"InstanceNorm\dd|instance_norm|batch_norm", "values", "nan for", "equal values by eps=0: 0 / 0", _no_eps),
     Difference("(LSTM|GRU|RNN|lstm|gru|rnn).*", "values", "", "a gate is 1e-38 at least, not 0: huge states show it", _large),
     Difference("CosineSimilarity|cosine_similarity", "values", "", "it divides by the product of both norms", _far),

@@ -36,7 +36,7 @@ class Settings:
     idle_timeout: float = 60.0  # of a connection between requests
     connections: int = 1000
     max_body: int = 64 * MB
-    max_json: int = 4 * MB  # its parser keeps all others waiting: some 15 ms a megabyte
+    max_json: int = 4 * MB  # what the parser has made of it is ten times as large
     max_bodies: int = 512 * MB  # all that is being received, together
     max_head: int = 64 << 10
 

@@ -83,7 +83,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 # What may be raised where the machine is short of something for the moment: see `refuse_shortage`.
 SHORTAGE = (MemoryError, OSError, ImportError, RuntimeError, SystemError)
 _SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
-_NO_THREAD, _NULL = "can't start new thread", "returned NULL without setting an exception"
+_NO_THREAD = "can't start new thread"
+# What Python says, then, of extensions and of its own compiler, which do not.
+_UNSAID = ("without setting an exception", "without exception set")
 # What the C library says, then, of a library that it was to load.
 _NOT_LOADED = ("cannot allocate", "cannot create", "failed to map", "memory protection", *map(os.strerror, _SHORT))
 
@@ -98,8 +100,9 @@ def is_shortage(error: BaseException) -> bool:
         return str(error).startswith(_NO_THREAD)
     if isinstance(error, ImportError):
         return any(words in str(error) for words in _NOT_LOADED)
-    # CPython's compiler, when it finds no memory.
-    return isinstance(error, MemoryError) or (isinstance(error, SystemError) and _NULL in str(error))
+    if isinstance(error, SystemError):
+        return any(words in str(error) for words in _UNSAID)
+    return isinstance(error, MemoryError)
 
 
 def refuse_shortage(error: BaseException, doing: str) -> None:

@@ -152,9 +152,10 @@ def register(
     lower: Callable[[View, Builder], Any] | None = None,
     traits: Traits = UNDECIDED,
 ) -> None:
-    """Adds an operator to the vocabulary; see `_traits` for what must be decided about it."""
-    if OPERATORS.found(name) is not None:
-        raise ValueError(f"operator {name} is registered twice")
+    """Adds an operator to the vocabulary; see `_traits` for what must be decided about it.
+
+    A module whose import ended early, for want of memory, is imported again, and then registers its operators again.
+    """
 
     def checked(n: View) -> list[Spec]:
         """The rule; where a file's attributes or shapes are nonsense to it, the error is ours."""

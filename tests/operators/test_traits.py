@@ -5,6 +5,8 @@ on the examples in `cases`.
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers import operators
 from fastlayers.errors import Error
 from fastlayers.ir.graph import Node
 from fastlayers.kernels.reference.activation import evaluate
@@ -417,3 +420,9 @@ def test_tables_and_numbers_are_written_once() -> None:
         homes.setdefault(text, set()).add(path)
     assert "1.67326" in homes  # SELU's
     assert {text: sorted(p.name for p in found) for text, found in homes.items() if len(found) > 1} == {}
+
+
+def test_every_operator_is_registered_in_one_place() -> None:
+    call, folder = re.compile(r'^ *register\(\s*"([^"]+)"', re.MULTILINE), Path(operators.__file__).parent
+    names = Counter(name for path in folder.rglob("*.py") for name in call.findall(path.read_text("utf-8")))
+    assert len(names) > 150 and not [name for name, count in names.items() if count > 1]

@@ -124,6 +124,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(_ATTENTION, "values", "for nan", "minus infinity alone gives zeros, as a mask does", _not_finite),
     Difference(r"InstanceNorm\dd|instance_norm|batch_norm", "values", "nan for", "equal values by eps=0: 0 / 0", _no_eps),
     Difference("(LSTM|GRU|RNN|lstm|gru|rnn).*", "values", "", "a gate is 1e-38 at least, not 0: huge states show it", _large),
+    Difference(".*[Nn]orm.*", "values", "", "variances of such values leave float32, in which they are summed", _far),
     Difference("CosineSimilarity|cosine_similarity", "values", "", "it divides by the product of both norms", _far),
     Difference("gelu|GELU|silu|SiLU", "values", r"e-\d\d for -0\.0", "as above: their factor is 1e-38 at least"),
     Difference("[Tt]anhshrink", "values", "", "x and its tanh cancel where x is small", finite),

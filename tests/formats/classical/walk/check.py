@@ -103,6 +103,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(_CLASSES, "l", _partial, "it passes over classes of which the leaves of a row say nothing"),
     Difference(_CLASSES, "y", lambda c: _partial(c) and _one_of_two(c), "where leaves say nothing, the first class has 1"),
     Difference("Normalizer", "y", _far, "there are no squares of such values"),
+    Difference("Normalizer", "y", lambda c: bool(np.isnan(_input(c).astype(np.float64)).any()), "it passes over NaN"),
     Difference("SVMClassifier", "l", lambda c: _classes(c) == _scores(c) == 2, "its label is not that of the higher score"),
     Difference(".*", "yz", lambda c: _transform(c) == "PROBIT", "near 0, 1/2 and 1 its float32 leaves half of the digits"),
     Difference(

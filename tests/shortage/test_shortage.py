@@ -80,4 +80,4 @@ def test_first_calls(prepared: Path, scenario: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_first_calls_all(prepared: Path, scenario: str, kind: str, how: str) -> None:
-    check(prepared, scenario, kind, how, 8)
+    check(prepared, scenario, kind, how, 4)

@@ -52,6 +52,7 @@ class Eager:
         found = program.runner.call(arrays)
         return None if found is None else found[0]
 
+    @refuses_shortage("preparing a layer")
     def run(self, arrays: tuple[np.ndarray, ...], out: np.ndarray | None = None) -> np.ndarray:
         """The result, in `out` if that is given, for contiguous float32 arrays of sizes that fit."""
         found: np.ndarray | None = self.quick(arrays) if out is None else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ShapeError, refuses_shortage
 from ..functional import conv1d, conv2d, conv3d, squeeze, unsqueeze
 from ..functional.activation_names import IDENTITY, resolve
 from ..functional.conv import attributes, run_conv
@@ -108,6 +108,7 @@ class _Conv(WithWeight):
         result = made.run(arrays, None if out is None else out.reshape(self._batched(shape)))
         return (result if out is None else out).reshape(shape)
 
+    @refuses_shortage("preparing a layer")
     def _once(self, made: Eager, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
         """The layer on an array of new sizes, which are bound if they come again; None if they must be now."""
         with made.once() as found:
@@ -120,6 +121,7 @@ class _Conv(WithWeight):
         """A shape with a batch of one where it has none."""
         return shape if len(shape) == self._axes + 2 else (1, *shape)
 
+    @refuses_shortage("preparing a layer")
     def _plan(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """For an input of this shape, checked: its shape with a batch, and that of the result as the caller sees it."""
         found: Any = conv_shape(self._place, shape, self._weight_shape, None, None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ShapeError, UnsupportedError, refuses_shortage
 from ..functional import conv_transpose1d, conv_transpose2d, conv_transpose3d
 from ..functional.activation_names import resolve
 from ..functional.conv_rules import Plan
@@ -99,6 +99,7 @@ class _ConvTranspose(WithWeight):
         plan = (output_size is None and self._plans.get(x.shape)) or self._plan(x.shape, output_size)
         return run_transposed(kernel, x, packed, plan, self._activation_code)
 
+    @refuses_shortage("preparing a layer")
     def _plan(self, shape: tuple[int, ...], output_size: Sequence[int] | None) -> Plan:
         plan = plan_transposed(self._place, shape, self._weight_shape, None, output_size)
         if output_size is None:

@@ -45,6 +45,7 @@ MEANT = (
     Meant(frozenset({"DynamicQuantizeLinear"}), True, "what is not finite has no scale"),
     Meant(frozenset({"ThresholdedRelu", "Shrink"}), True, "NaN passes"),
     Meant(frozenset({"ReduceMax", "MaxPool", "QuantizeLinear"}), True, "onnxruntime passes over NaN, or has some number for it"),
+    Meant(frozenset({"Clip"}), True, "a bound that is NaN gives NaN, as in numpy; onnxruntime passes over it"),
     Meant(frozenset({"Sqrt"}), True, "the root of -0, where -0 and what is little below it are both right"),
 )
 
@@ -247,7 +248,8 @@ def _compared(changed: Changed) -> Iterator[tuple[str, str]]:
 def _meant(changed: Changed, want: Sequence[np.ndarray]) -> str | None:
     """Why a result may differ, if it may."""
     ops = {n.op for n in changed.graph.nodes}
-    special = "Sqrt" in ops or not all(np.isfinite(a).all() for a in (*changed.given, *want) if a.dtype.kind == "f")
+    arrays = (*changed.given, *want, *changed.graph.constants.values())
+    special = "Sqrt" in ops or not all(np.isfinite(a).all() for a in arrays if a.dtype.kind == "f")
     return next((meant.why for meant in MEANT if meant.ops & ops and (special or not meant.special)), None)
 
 

@@ -114,16 +114,10 @@ def one(op: str, arrays: Sequence[np.ndarray | None], outputs: int = 1, **attrib
 
 def run(made: Graph, arrays: Sequence[np.ndarray | None], variant: str = "reference") -> Sequence[np.ndarray]:
     """A graph's outputs under a variant."""
-    with _use(variant):
+    with dispatch.switch(variant):
         program = Program(made, dispatch.variant())
     given = [np.array(a, order="C") for a in arrays if a is not None]
     return program.binding(given).run(given)
-
-
-def _use(variant: str) -> Any:
-    import fastlayers as fl
-
-    return fl.kernels.use(variant)
 
 
 __all__ = ["from_onnx", "graph", "info", "model", "node", "one", "run", "to_graph"]

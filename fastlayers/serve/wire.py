@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -44,15 +45,28 @@ Wanted = list[tuple[str, bool]]  # outputs, and whether as bytes
 
 
 class _Held:
-    """Python's garbage collector walks over all that was parsed so far, again and again: it is held back meanwhile."""
+    """Python's garbage collector walks over all that was parsed, again and again: it waits while any document is parsed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._was = False
 
     def __enter__(self) -> None:
-        self._was = gc.isenabled()
-        gc.disable()
+        with self._lock:
+            if self._count == 0:
+                self._was = gc.isenabled()
+                gc.disable()
+            self._count += 1
 
     def __exit__(self, *exception: object) -> None:
-        if self._was:
-            gc.enable()
+        with self._lock:
+            self._count -= 1
+            if self._count == 0 and self._was:
+                gc.enable()
+
+
+_held = _Held()  # one for all: documents that are parsed side by side begin and end in any order
 
 
 def _float(text: str) -> float:
@@ -83,7 +97,7 @@ def document(body: bytes | memoryview, most: int) -> dict[str, Any]:
             "too large",
         )  # fmt: skip
     try:
-        with _Held():
+        with _held:
             found = json.loads(text, **(_GIVING_WAY if len(body) > _LONG else {}))
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
         raise Refused(400, f"the body is no JSON: {error!s:.200}") from None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,37 @@ def test_long_json_is_parsed_by_calls_between_which_others_run(monkeypatch: pyte
     assert wire.document(short, len(short)) == json.loads(short) and not called
     assert wire.document(long, len(long)) == json.loads(long)
     assert called == ["parse_float", "parse_int"] * (wire._LONG // 4)
+
+
+def test_documents_that_are_parsed_side_by_side_leave_garbage_collection_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    second, done = threading.Event(), threading.Event()
+    seen: list[bool] = []
+
+    def other() -> None:
+        wire.document(b'{"b": 2.5}' + b" " * wire._LONG, 1 << 20)
+        done.set()
+
+    def overlap(text: str) -> float:
+        """The first document's parsing waits here until the second's has begun, which then waits for the end of the first."""
+        if text == "1.5":
+            thread.start()
+            assert second.wait(10)
+        else:
+            seen.append(gc.isenabled())
+            second.set()
+            assert first.wait(10)
+            seen.append(gc.isenabled())
+        return float(text)
+
+    first, thread = threading.Event(), threading.Thread(target=other)
+    monkeypatch.setitem(wire._GIVING_WAY, "parse_float", overlap)
+    assert gc.isenabled()
+    wire.document(b'{"a": 1.5}' + b" " * wire._LONG, 1 << 20)
+    first.set()
+    assert done.wait(10)
+    thread.join()
+    assert seen == [False, False], "it is held back while either is parsed"
+    assert gc.isenabled()
 
 
 @each("item", ["[]", "{}", "[1]", '{"a":[]}'])

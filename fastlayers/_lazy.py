@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from .errors import SHORTAGE, refuse_shortage
 
-__all__ = ["Registry", "by_name", "exports", "functions_first", "imported"]
+__all__ = ["Registry", "by_name", "exports", "imported"]
 
 V = TypeVar("V")
 
@@ -44,10 +44,10 @@ def exports(
     Args:
         package: its name.
         homes: its modules, each with the public names that come from it, separated by spaces.
-        modules: other modules that can be asked for as attributes, as those of `homes` can.
+        modules: other modules that can be asked for as attributes, as those of `homes` can unless they begin with an underscore.
     """
     found = by_name(homes)
-    public = {name for name in (*modules, *homes) if "." not in name}
+    public = {name for name in (*modules, *homes) if "." not in name and not name.startswith("_")}
     namespace = sys.modules[package].__dict__
 
     def fetch(name: str) -> Any:
@@ -66,21 +66,6 @@ def exports(
         return sorted({*private, *namespace.get("__all__", ()), *found, *public})
 
     return fetch, names
-
-
-def functions_first(package: str, names: Iterable[str]) -> None:
-    """Some functions of a package have the names of the modules that they are in. Importing such a module binds its name in the
-    package; this binds the function instead, wherever the module is imported.
-    """
-    shadowing = frozenset(names)
-
-    class Package(ModuleType):
-        def __setattr__(self, name: str, value: Any) -> None:
-            if name in shadowing and isinstance(value, ModuleType):
-                value = getattr(value, name)
-            super().__setattr__(name, value)
-
-    sys.modules[package].__class__ = Package
 
 
 class Registry(dict[str, V]):

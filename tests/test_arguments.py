@@ -126,7 +126,7 @@ def test_no_memory_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*args: Any, **kwargs: Any) -> Any:
         raise MemoryError("numpy's own words")
 
-    monkeypatch.setattr(importlib.import_module("fastlayers.functional.dropout"), "drop", none)
+    monkeypatch.setattr(importlib.import_module("fastlayers.functional._dropout"), "drop", none)
     monkeypatch.setattr(importlib.import_module("fastlayers.operators.positional_tables"), "_angles", none)
     monkeypatch.setattr(np, "concatenate", none)
     for name, call in {

@@ -23,9 +23,11 @@ def table() -> dict[str, dict[str, list[str]]]:
 
 
 def files(storey: str) -> list[str]:
-    """The public modules of a storey."""
+    """The modules of a storey that are not private; all of `functional` have an underscore, as users see its functions alone."""
     folder = ROOT / "fastlayers" / storey
     names = (path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.py"))
+    if storey == "functional":
+        return sorted(name.removeprefix("_") for name in names if not name.startswith("__"))
     return sorted(name for name in names if not any(part.startswith("_") for part in name.split("/")))
 
 

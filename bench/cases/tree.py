@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fastlayers.functional.tree_classes import ClassTree
+from fastlayers.functional._tree_classes import ClassTree
 
 from . import Case, normal
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..graph.record import ints, record, scalar
 from ..kernels.table import Activation
-from .activation_names import IDENTITY, resolve
+from ._activation_names import IDENTITY, resolve
 
 __all__ = ["activates", "after", "alpha", "clipped", "recorded_mask", "same", "with_batch"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph.record import ints, record, scalar
-from .recurrent import Kind
+from ._recurrent import Kind
 
 __all__ = ["record_cell", "record_sequence"]
 

@@ -12,7 +12,7 @@ from ..graph.loop import loop
 from ..graph.record import cast, record, where
 from ..graph.symbol import Symbol
 from ..ir.checks import integer
-from .search_states import opened
+from ._search_states import opened
 
 __all__ = ["recorded_greedy"]
 

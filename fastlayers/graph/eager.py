@@ -213,7 +213,7 @@ def _program(
         return result
 
     from ..passes import optimize  # as long as the import of programs
-    from .trace import trace
+    from ._trace import trace
 
     free = [i for i in range(len(arrays)) if i not in constants]
     if not free:

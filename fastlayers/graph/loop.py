@@ -9,9 +9,9 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.graph import Dim, Graph
+from ._trace import body_graph
 from .record import record
 from .symbol import Call, Symbol, now
-from .trace import body_graph
 
 __all__ = ["loop"]
 

@@ -91,7 +91,7 @@ class Op:
         return result if isinstance(result, tuple) else (result,)
 
 
-# What has been declared by now, by name; see `functional.declared`.
+# What has been declared by now, by name; see `functional._declared`.
 DECLARED: dict[str, Op] = {}
 
 

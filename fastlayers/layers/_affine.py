@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..functional.linear import linear, run_linear
+from ..functional._linear import linear, run_linear
 from ..graph.arrays import as_float32
 from ..graph.symbol import symbolic
 from ..rules.weights import linear_rule

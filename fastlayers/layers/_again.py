@@ -112,7 +112,7 @@ class Again:
 
     def _made(self, kind: tuple[int, int], shapes: Sequence[Shape], record: Callable[..., tuple[Any, ...]]) -> None:
         """Makes the program of one kind of calls, or finds that there is none."""
-        from ..graph.trace import trace
+        from ..graph._trace import trace
         from ..passes import optimize
         from ..program import Program
 

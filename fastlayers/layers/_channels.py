@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ShapeError
-from ..functional.conv_rules import channels_last
+from ..functional._conv_rules import channels_last
 from ..ir.checks import integer
 
 __all__ = ["channel_axis"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..functional import concat, slice
-from ..functional.recurrent import (
+from ..functional._recurrent import (
     LSTM,
     WEIGHTS,
     Kind,
@@ -37,7 +37,7 @@ from ._again import Again, Calls
 from ._base import Layer
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["Cell", "Sequences"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..functional.activation_names import specify
+from ..functional._activation_names import specify
 from ..kernels.table import Activation
 
 __all__ = ["arguments"]

@@ -9,17 +9,17 @@ import numpy as np
 from .._lazy import imported
 from ..errors import ShapeError
 from ..functional import glu, log_softmax, prelu, softmin, swiglu
-from ..functional.activation import celu_rule, gelu_rule, softplus_rule
-from ..functional.activation_names import resolve
-from ..functional.activation_softmax import softmax
-from ..functional.activation_unary import run_unary
+from ..functional._activation import celu_rule, gelu_rule, softplus_rule
+from ..functional._activation_names import resolve
+from ..functional._activation_softmax import softmax
+from ..functional._activation_unary import run_unary
 from ..graph.symbol import Symbol
 from ..ir.checks import integer, number
 from ._base import Layer, WithWeight
 from ._channels import channel_axis
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 
 __all__ = [
@@ -251,7 +251,7 @@ class _AlongAxis(Layer):
 
 
 class Softmax(_AlongAxis):
-    """`functional.activation_softmax` as a layer; torch has no default for `dim`, here it is the last axis."""
+    """`functional._activation_softmax` as a layer; torch has no default for `dim`, here it is the last axis."""
 
     _function = staticmethod(softmax)
 

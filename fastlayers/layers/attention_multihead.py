@@ -8,8 +8,8 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..functional import concat, log, permute, reshape, scaled_dot_product_attention, squeeze, subtract, unsqueeze
-from ..functional.activation_names import resolve
-from ..functional.linear import linear, run_linear
+from ..functional._activation_names import resolve
+from ..functional._linear import linear, run_linear
 from ..graph.arrays import as_float32, as_mask, contiguous, empty, shape_of
 from ..graph.symbol import symbolic
 from ..ir.checks import differ, integer, number
@@ -20,7 +20,7 @@ from ._load import as_tensor
 from .linear import Linear
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["MultiheadAttention"]
 

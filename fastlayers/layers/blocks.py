@@ -9,14 +9,14 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..functional import concat, global_avg_pool, max_pool2d, select, unsqueeze
-from ..functional.conv_rules import channels_last
+from ..functional._conv_rules import channels_last
 from ..graph.arrays import as_float32, empty
 from ..graph.symbol import Symbol
 from ..ir.checks import integer
 from ._block import Block
 
 if TYPE_CHECKING:
-    from ..functional.types import Padding, Tensor
+    from ..functional._types import Padding, Tensor
 
 __all__ = ["BottleneckBlock", "InceptionBlock", "NiNBlock", "ResidualBlock"]
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..errors import ShapeError, refuses_shortage
 from ..functional import conv1d, conv2d, conv3d, squeeze, unsqueeze
-from ..functional.activation_names import IDENTITY, resolve
-from ..functional.conv import attributes, run_conv
-from ..functional.conv_rules import Window, conv_plan, conv_shape, settled, window
+from ..functional._activation_names import IDENTITY, resolve
+from ..functional._conv import attributes, run_conv
+from ..functional._conv_rules import Window, conv_plan, conv_shape, settled, window
 from ..graph.arrays import as_float32
 from ..graph.record import cast, record
 from ..graph.symbol import Symbol
@@ -23,7 +23,7 @@ from ._eager import Eager
 from ._text import arguments
 
 if TYPE_CHECKING:
-    from ..functional.types import Padding, Tensor
+    from ..functional._types import Padding, Tensor
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "DepthwiseConv1d", "DepthwiseConv2d"]
 
@@ -291,7 +291,7 @@ class DepthwiseConv2d(_DepthwiseConv):
         layout: ``"nchw"`` or ``"nhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
 
-        separable: whether kernels that are all products of a column and a row (see `functional.conv_separable`) run as two
+        separable: whether kernels that are all products of a column and a row (see `functional._conv_separable`) run as two
             passes: ``"auto"`` where that is faster, which it is from 7x7 on; True wherever they are; False never.
 
     Tensors: ``weight`` (in_channels * depth_multiplier, 1, kh, kw), in both layouts, and ``bias`` of as many channels. Keras'

@@ -12,7 +12,7 @@ from ._base import Layer
 from .conv import Conv1d, Conv2d, DepthwiseConv1d, DepthwiseConv2d
 
 if TYPE_CHECKING:
-    from ..functional.types import Padding, Tensor
+    from ..functional._types import Padding, Tensor
 
 __all__ = ["SeparableConv1d", "SeparableConv2d"]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError, refuses_shortage
 from ..functional import conv_transpose1d, conv_transpose2d, conv_transpose3d
-from ..functional.activation_names import resolve
-from ..functional.conv_rules import Plan
-from ..functional.conv_transpose import pack_transposed, plan_transposed, run_transposed
-from ..functional.conv_transpose_rules import transposed
+from ..functional._activation_names import resolve
+from ..functional._conv_rules import Plan
+from ..functional._conv_transpose import pack_transposed, plan_transposed, run_transposed
+from ..functional._conv_transpose_rules import transposed
 from ..graph.arrays import as_float32
 from ..graph.symbol import Symbol
 from ..ir.checks import integer, integers
@@ -20,7 +20,7 @@ from ._base import WithWeight
 from ._text import arguments
 
 if TYPE_CHECKING:
-    from ..functional.types import Padding, Tensor
+    from ..functional._types import Padding, Tensor
 
 __all__ = ["ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
-from ..functional.conv_rules import channels_last
-from ..functional.dropout import drop, dropout, probability
+from ..functional._conv_rules import channels_last
+from ..functional._dropout import drop, dropout, probability
 from ..graph.arrays import as_float32
 from ..graph.symbol import Symbol
 from ..ir.checks import integer
 from ._base import Layer
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "MonteCarlo"]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
-from ..functional.embedding import embedding, look_up, padding_row
+from ..functional._embedding import embedding, look_up, padding_row
 from ..graph.arrays import as_int64
 from ..graph.symbol import Symbol
 from ..ir.checks import integer
 from ._base import Layer
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["Embedding"]
 

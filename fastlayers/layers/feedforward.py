@@ -16,7 +16,7 @@ from ._base import Layer
 from .linear import Linear
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["FeedForward"]
 

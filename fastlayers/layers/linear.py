@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..functional.activation_names import resolve
-from ..functional.linear import linear as linear_function
-from ..functional.linear import run_linear
+from ..functional._activation_names import resolve
+from ..functional._linear import linear as linear_function
+from ..functional._linear import run_linear
 from ..graph.arrays import as_float32
 from ..graph.symbol import Symbol
 from ..ir.checks import integer
@@ -18,7 +18,7 @@ from ._base import WithWeight
 from ._text import arguments
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["Linear"]
 

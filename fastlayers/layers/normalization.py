@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..functional import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm, squeeze, unsqueeze
-from ..functional.normalization import affine_of, channels_of, last_sizes, positive, response_rule, run_affine
+from ..functional._normalization import affine_of, channels_of, last_sizes, positive, response_rule, run_affine
 from ..graph.arrays import as_float32
 from ..graph.symbol import Symbol
 from ..ir.checks import integer, number
@@ -17,7 +17,7 @@ from ._base import Layer, WithWeight
 from ._channels import channel_axis
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 
 __all__ = [

@@ -10,13 +10,13 @@ import numpy as np
 from .._arguments import shown
 from ..errors import ShapeError
 from ..functional import pad
-from ..functional.conv_rules import channels_last
+from ..functional._conv_rules import channels_last
 from ..graph.arrays import shape_of
 from ..ir.checks import integer, number
 from ._base import Frozen, Layer
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = [
     "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import functional as f
-from ..functional.conv_rules import channels_last
-from ..functional.pooling import divisor
-from ..functional.pooling_adaptive import bins
-from ..functional.pooling_lp import exponent
-from ..functional.pooling_rules import no_indices, pool
+from ..functional._conv_rules import channels_last
+from ..functional._pooling import divisor
+from ..functional._pooling_adaptive import bins
+from ..functional._pooling_lp import exponent
+from ..functional._pooling_rules import no_indices, pool
 from ..ir.checks import flag
 from ._base import Frozen, Layer
 
 if TYPE_CHECKING:
-    from ..functional.types import Padding, Tensor
+    from ..functional._types import Padding, Tensor
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",

@@ -9,8 +9,8 @@ import numpy as np
 from .._arguments import shown
 from ..errors import DTypeError, ShapeError
 from ..functional import add, rotary_embedding
-from ..functional.embedding import embedding
-from ..functional.positional import rotary_tables, sinusoidal_encoding
+from ..functional._embedding import embedding
+from ..functional._positional import rotary_tables, sinusoidal_encoding
 from ..graph.arrays import as_float32, as_int64
 from ..graph.record import record
 from ..graph.symbol import Symbol, symbolic
@@ -19,7 +19,7 @@ from ..operators.positional_tables import rotary_rows, sinusoidal_rows, whole_ro
 from ._base import Layer
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["LearnedPositionalEncoding", "PositionalEncoding", "RotaryEmbedding"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional
-from ..functional import recurrent as kinds
+from ..functional import _recurrent as kinds
 from ._recurrent import Cell, Sequences
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]

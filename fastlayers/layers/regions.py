@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..functional import roi_align, roi_pool
-from ..functional.conv_rules import channels_last
-from ..functional.regions import samples_of
+from ..functional._conv_rules import channels_last
+from ..functional._regions import samples_of
 from ..ir.checks import flag, integers, number
 from ._base import Layer
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["RoIAlign", "RoIPool"]
 

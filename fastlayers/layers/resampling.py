@@ -10,13 +10,13 @@ import numpy as np
 from .._arguments import shown
 from ..errors import ShapeError
 from ..functional import interpolate, pixel_shuffle, pixel_unshuffle
-from ..functional.conv_rules import channels_last
-from ..functional.resampling import MODES
+from ..functional._conv_rules import channels_last
+from ..functional._resampling import MODES
 from ..ir.checks import integer
 from ._base import Layer
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["PixelShuffle", "PixelUnshuffle", "Upsample"]
 

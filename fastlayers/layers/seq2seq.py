@@ -10,8 +10,8 @@ import numpy as np
 from .._arguments import as_flag
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..functional import beam_search, concat, greedy_search, log_softmax, unsqueeze
-from ..functional.search import SearchResult
-from ..functional.search_states import opened
+from ..functional._search import SearchResult
+from ..functional._search_states import opened
 from ..graph.arrays import as_array, as_int64
 from ..graph.loop import loop
 from ..graph.record import record
@@ -20,7 +20,7 @@ from ._base import Layer
 from ._recurrent import Sequences
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["Seq2Seq"]
 

@@ -15,7 +15,7 @@ from ..ir.checks import integer
 from ._base import Layer
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["Flatten", "Permute", "Reshape"]
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..functional import cosine_similarity
-from ..functional.similarity import least_norm
+from ..functional._similarity import least_norm
 from ..ir.checks import integer
 from ._base import Layer
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["CosineSimilarity"]
 

@@ -25,17 +25,17 @@ from ..functional import (
     spectrogram,
     stft,
 )
-from ..functional.linear import linear
-from ..functional.padding import pad
-from ..functional.spectral import check_norm
-from ..functional.spectral_frames import frames_of, power_of
+from ..functional._linear import linear
+from ..functional._padding import pad
+from ..functional._spectral import check_norm
+from ..functional._spectral_frames import frames_of, power_of
 from ..graph.arrays import as_float32
 from ..graph.symbol import symbolic
 from ..ir.checks import differ, integer, number
 from ._base import Layer
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["FFT", "IFFT", "IRFFT", "ISTFT", "RFFT", "STFT", "MelScale", "MelSpectrogram", "Spectrogram"]
 

@@ -15,7 +15,7 @@ from .normalization import LayerNorm
 from .transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["Transformer", "TransformerDecoder", "TransformerEncoder"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DTypeError
-from ..functional.activation_names import resolve
+from ..functional._activation_names import resolve
 from ..ir.checks import integer, number
 from ._affine import affine
 from ._base import Layer
@@ -14,7 +14,7 @@ from .linear import Linear
 from .normalization import LayerNorm
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["TransformerDecoderLayer", "TransformerEncoderLayer"]
 

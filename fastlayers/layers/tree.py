@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..functional import hierarchical_argmax, hierarchical_log_prob, hierarchical_log_softmax
-from ..functional.linear import run_linear
-from ..functional.tree import given_tree, spread, weights_rule
-from ..functional.tree_classes import ClassTree
+from ..functional._linear import run_linear
+from ..functional._tree import given_tree, spread, weights_rule
+from ..functional._tree_classes import ClassTree
 from ..graph.arrays import as_array, as_float32
 from ..graph.symbol import Symbol
 from ..ir.checks import integer
@@ -18,7 +18,7 @@ from ..kernels.table import Activation
 from ._base import WithWeight
 
 if TYPE_CHECKING:
-    from ..functional.types import Tensor
+    from ..functional._types import Tensor
 
 __all__ = ["ClassTree", "HierarchicalSoftmax"]
 

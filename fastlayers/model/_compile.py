@@ -7,7 +7,7 @@ from typing import Any
 
 from .._arguments import checked, shown
 from ..errors import DTypeError
-from ..graph.trace import trace
+from ..graph._trace import trace
 from .loading import checked_device
 from .model import Model, Options
 from .precision import half_of

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._locks import Lock
 from ..model.specs import TensorSpec
 from .datatypes import datatype, dump, from_bytes, from_json, shape_of, to_bytes
 from .failures import Refused
@@ -48,7 +48,7 @@ class _Held:
     """Python's garbage collector walks over all that was parsed, again and again: it waits while any document is parsed."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._count = 0
         self._was = False
 
@@ -66,7 +66,7 @@ class _Held:
                 gc.enable()
 
 
-_held = _Held()  # one for all: documents that are parsed side by side begin and end in any order
+_held = _Held()  # one for all: parsing of several documents begins and ends in any order
 
 
 def _float(text: str) -> float:

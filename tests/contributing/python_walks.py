@@ -86,9 +86,9 @@ def sharpmax(x: Tensor, dim: int = -1) -> np.ndarray:
 LAYER = Walk(
     "A layer",
     (
-        after("fastlayers/functional/activation_softmax.py", "    return softmax(multiply(x, -1.0), dim)\n", _FUNCTION),
-        after("fastlayers/functional/activation_softmax.py", '["log_softmax", ', '"sharpmax", '),
-        after("fastlayers/functional/homes.py", '"activation_softmax": "log_softmax ', "sharpmax "),
+        after("fastlayers/functional/_activation_softmax.py", "    return softmax(multiply(x, -1.0), dim)\n", _FUNCTION),
+        after("fastlayers/functional/_activation_softmax.py", '["log_softmax", ', '"sharpmax", '),
+        after("fastlayers/functional/_homes.py", '"_activation_softmax": "log_softmax ', "sharpmax "),
         after("fastlayers/layers/activation.py", "from ..functional import glu, log_softmax, prelu, ", "sharpmax, "),
         after("fastlayers/layers/activation.py", '    "SELU",\n', '    "Sharpmax",\n'),
         after(

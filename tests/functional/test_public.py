@@ -102,7 +102,7 @@ def test_examples_run(name: str) -> None:
 def test_examples_are_found() -> None:
     """Names that shadow modules, and decorated functions, must not hide examples."""
     finder = doctest.DocTestFinder(exclude_empty=True)
-    module = importlib.import_module("fastlayers.functional.activation")
+    module = importlib.import_module("fastlayers.functional._activation")
     found = {test.name.rpartition(".")[2] for test in finder.find(module) if test.examples}
     assert {"relu", "gelu", "hardsigmoid"} <= found
 

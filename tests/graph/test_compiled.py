@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.functional.declared import declared
+from fastlayers.functional._declared import declared
 
 from .examples import EXAMPLES, Example
 

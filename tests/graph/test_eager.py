@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.functional.declared import declared
+from fastlayers.functional._declared import declared
 from fastlayers.graph import eager
 from fastlayers.kernels import dispatch
 

@@ -286,9 +286,3 @@ def test_a_real_network_is_recorded_whole(variant: str) -> None:
         for name, array in got.items():
             np.testing.assert_array_equal(array, eager[name])
         h, c = got["h_out"], got["c_out"]
-
-
-def test_the_vocabulary_of_functions_is_deprecated() -> None:
-    with pytest.warns(DeprecationWarning, match=r"fastlayers\.graph\.OPS: .* fastlayers\.operators\.OPERATORS"):
-        found = fl.graph.OPS
-    assert found["relu"].function is F.relu and "lstm" in found and len(found) > 90

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.functional.conv_separable import separate
+from fastlayers.functional._conv_separable import separate
 
 from ..goldens.front_cases import arrays
 

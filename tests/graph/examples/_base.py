@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.functional.declared import declared
+from fastlayers.functional._declared import declared
 
 
 class Example(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastlayers.functional.tree_classes import ClassTree
+from fastlayers.functional._tree_classes import ClassTree
 
 from ._base import E, Example
 

@@ -1,0 +1,131 @@
+"""Where the results of a transposed convolution are: cropping, strides and sizes. Computes no values of a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._arguments import shown
+from .._tuples import NamedTuple
+from .._windows import Crop, cropped_to
+from ..errors import DTypeError, ShapeError
+from ..ir.checks import MOST_STEP, integer, integers
+from ..ir.graph import Dim, Shape
+from ..rules.windows import bias_rule, letter, transposed_channels_rule, transposed_size
+from ._conv_rules import Plan, channels_last, padding_pairs
+
+__all__ = ["Transposed", "crop", "output_sizes", "transposed", "transposed_plan", "transposed_shape"]
+
+
+class Transposed(NamedTuple):
+    """The arguments of a transposed convolution that do not depend on its input, checked; one entry per spatial axis."""
+
+    op: str
+    axes: int
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...] | str  # "same" or "valid": Keras' rule for the size of the result
+    extra: tuple[int, ...] | None
+    groups: int
+    dilation: tuple[int, ...]
+    last: bool
+
+
+def transposed(
+    op: str, axes: int, stride: Any, padding: Any, output_padding: Any, groups: Any, dilation: Any, layout: Any
+) -> Transposed:
+    """Checks the arguments of a transposed convolution over `axes` spatial axes."""
+    strides, dilations = (
+        integers(op, "stride", stride, axes, 1, MOST_STEP),
+        integers(op, "dilation", dilation, axes, 1, MOST_STEP),
+    )
+    extra = None if output_padding is None else integers(op, "output_padding", output_padding, axes, 0, MOST_STEP)
+    for axis, more in enumerate(extra or ()):
+        if more >= max(strides[axis], dilations[axis]):
+            raise ShapeError(
+                f"{op}: output_padding is {output_padding!r}: expected less than stride {strides[axis]} or dilation "
+                f"{dilations[axis]} along {letter(axes, axis)}"
+            )
+    pairs = padding_pairs(op, padding, axes)
+    place = padding if isinstance(padding, str) or pairs is None else pairs
+    number, last = integer(op, "groups", groups, 1), channels_last(op, layout, axes)
+    return Transposed(op, axes, strides, place, extra, number, dilations, last)
+
+
+def crop(t: Transposed, axis: int, kernel: int) -> Crop:
+    """What is cut from, or added to, the full result of (size - 1) * stride + dilation * (k - 1) + 1 positions along an axis."""
+    extra = None if t.extra is None else t.extra[axis]
+    if not isinstance(t.padding, str):
+        return Crop(*t.padding[axis], extra or 0)
+    return cropped_to(t.dilation[axis] * (kernel - 1) + 1, t.stride[axis], t.padding == "same", extra)
+
+
+def output_sizes(t: Transposed, value: Any, rank: int) -> tuple[int, ...] | None:
+    """An `output_size` argument as one int per spatial axis; the whole shape of the result may be given too."""
+    if value is None:
+        return None
+    if isinstance(t.padding, str):
+        raise ShapeError(f"{t.op}: output_size is {shown(value)}: expected None with padding={t.padding!r}")
+    if not isinstance(value, (tuple, list)):
+        raise DTypeError(f"{t.op}: output_size is {shown(value)} of type {type(value).__name__}: expected a sequence of ints")
+    sizes = list(value)
+    if len(sizes) == rank:
+        sizes = sizes[-1 - t.axes : -1] if t.last else sizes[-t.axes :]
+    if len(sizes) != t.axes:
+        raise ShapeError(
+            f"{t.op}: output_size is {shown(value)}: expected {t.axes} sizes, or {rank} with those of the other axes"
+        )
+    return tuple(integer(t.op, "output_size", size, 0) for size in sizes)
+
+
+def transposed_shape(t: Transposed, x: Shape, weight: Shape, bias: Shape | None, output_size: Any = None) -> Shape:
+    """Checks the shapes of a transposed convolution and returns that of its result; sizes may be names or None."""
+    n, op = t.axes, t.op
+    space = [letter(n, axis) for axis in range(n)]
+    inner = [*space, "c"] if t.last else ["c", *space]
+    if len(x) not in (n + 1, n + 2):
+        raise ShapeError(
+            f"{op}: x has shape {x} ({len(x)} axes): expected (n, {', '.join(inner)}), or ({', '.join(inner)}) without a batch"
+        )
+    if len(weight) != n + 2:
+        kernel = ", ".join(f"k{letter}" for letter in space)
+        raise ShapeError(f"{op}: weight has shape {weight}: expected (c, o / groups, {kernel}), in every layout")
+    channels, sizes = (x[-1], x[-1 - n : -1]) if t.last else (x[-1 - n], x[-n:])
+    out_channels = transposed_channels_rule(op, x, channels, weight, t.groups)
+    bias_rule(op, bias, out_channels, weight, t.groups)
+    wanted = output_sizes(t, output_size, len(x))
+    if wanted is not None:
+        t = t._replace(extra=None)  # it follows from the size
+    out = tuple(_size(t, axis, size, weight[2 + axis], wanted) for axis, size in enumerate(sizes))
+    return (*x[: -1 - n], *((*out, out_channels) if t.last else (out_channels, *out)))
+
+
+def _size(t: Transposed, axis: int, size: Dim, kernel: Dim, wanted: tuple[int, ...] | None) -> Dim:
+    """Positions of the result along one axis."""
+    stride, name = t.stride[axis], letter(t.axes, axis)
+    if not isinstance(kernel, int):
+        return None if wanted is None else wanted[axis]
+    cut, reach = crop(t, axis, kernel), t.dilation[axis] * (kernel - 1) + 1
+    if wanted is None or not isinstance(size, int):
+        found = transposed_size(t.op, name, size, stride, reach, cut[:2], cut.extra)
+        return found if wanted is None else wanted[axis]
+    least = (size - 1) * stride + reach - cut.before - cut.after + cut.extra
+    if not least <= wanted[axis] < least + stride:
+        raise ShapeError(
+            f"{t.op}: output_size is {wanted}: expected {least} to {least + stride - 1} along {name}, "
+            f"for an input of {size}, stride {stride} and a kernel of {kernel}"
+        )
+    return wanted[axis]
+
+
+def transposed_plan(t: Transposed, x: tuple[int, ...], weight: tuple[int, ...], shape: tuple[int, ...]) -> Plan:
+    """How the kernel is called for an input `x` whose result has the `shape` that `transposed_shape` found."""
+    n = t.axes
+    ones = (1,) * (3 - n)
+    batch = x[0] if len(x) == n + 2 else 1
+    if t.last:
+        x5, out5 = (batch, *ones, *x[-1 - n :]), (batch, *ones, *shape[-1 - n :])
+    else:
+        x5, out5 = (batch, x[-1 - n], *ones, *x[-n:]), (batch, shape[-1 - n], *ones, *shape[-n:])
+    pads = [0, 0] * (3 - n)
+    for axis, kernel in enumerate(weight[2:]):
+        pads += crop(t, axis, kernel)[:2]
+    return Plan(x5, out5, tuple(pads), shape, 0, (t.last, t.last))

@@ -126,8 +126,8 @@ def test_every_package_has_its_storey() -> None:
 def foreign_private(path: Path) -> Iterator[str]:
     mine = storey_of(path)
     for line, name in ours(path):
-        inner = name.split(".")[2:]
-        if storey(name) not in {mine, *HIDDEN_FILES} and any(part.startswith("_") and not part.startswith("__") for part in inner):
+        private = any(part.startswith("_") and not part.startswith("__") for part in name.split(".")[2:])
+        if private and storey(name) not in {mine, *HIDDEN_FILES}:
             yield f"line {line}: {name} is private to {storey(name)}"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-import fastlayers.functional.homes as functions
+import fastlayers.functional._homes as functions
 import fastlayers.layers.homes as layers
 from tests.each import each
 

@@ -19,7 +19,7 @@ __all__ = ["AOT", "MADE", "table", "write"]
 AOT = Path("fastlayers/kernels/aot")
 MADE = AOT / "made"
 # In the order in which they include each other.
-HEADERS = ("fft_types.h", "quantized_table.h", "kernels.h")
+HEADERS = ("fft_types.h", "nbits_types.h", "quantized_table.h", "kernels.h")
 
 
 def table(root: Path) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._tuples import NamedTuple
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from .winograd_points import check_tile, terms_of
 
 __all__ = [
@@ -51,6 +51,8 @@ _GATES = {"w_ih": ("dgi",), "w_hh": ("dgh",), "b_ih": ("dg",), "b_hh": ("dg",)}
 FITS: dict[str, Fit] = {
     "linear_pack": Fit("", {"weight": ("nk",), "bias": ("n",)}),
     "linear": Fit("kn", {"x": ("mk",), "out": ("mn",), "residual": ("mn",)}),
+    "nbits_pack": Fit("", {"weight": ("nbq",), "scale": ("nb",), "zero": ("nb",), "bias": ("n",)}),
+    "nbits": Fit("kn", {"x": ("mk",), "out": ("mn",)}),
     "conv_pack": Fit("", {"weight": ("oidhw",), "bias": ("o",)}),
     "conv": Fit("co", {"x": _X, "out": _OUT, "residual": _OUT}),
     "conv_transpose_pack": Fit("o", {"weight": ("ipdhw",), "bias": ("o",)}),
@@ -238,6 +240,25 @@ def one_or_two(kernel: str, w_ih: tuple[int, ...]) -> None:
     """Raises ShapeError unless a layer has one or two directions."""
     if not 1 <= w_ih[0] <= 2:
         raise ShapeError(f"{kernel}: w_ih has shape {w_ih}: expected weights of 1 or 2 directions")
+
+
+def fits_bits(arrays: tuple[Any, ...], size: int, bits: int) -> None:
+    """`fits` for `nbits_pack`, with what its weights, scales and zero points may be."""
+    weight, scale, zero, _ = arrays
+    fits("nbits_pack", (), arrays)
+    if bits not in (2, 4, 8):
+        raise ArgumentError(f"nbits_pack: bits is {bits}: expected 2, 4 or 8")
+    block = weight.shape[2] * 8 // bits
+    if block not in (16, 32, 64, 128, 256):
+        raise ShapeError(f"nbits_pack: weight has shape {weight.shape}, {block} terms a block: expected 16, 32, 64, 128 or 256")
+    if size < 1 or -(-size // block) != weight.shape[1]:
+        raise ShapeError(
+            f"nbits_pack: size is {size}, and the weights have {weight.shape[1]} blocks of {block} terms: expected as many as "
+            "the size needs, and at least one"
+        )
+    for name, array in (("scale", scale), ("zero", zero)):
+        if array is not None and array.dtype == np.float32 and not np.isfinite(array).all():
+            raise ArgumentError(f"nbits_pack: {name} has NaN or infinity: expected finite values")
 
 
 def divides(kernel: str, name: str, groups: int, channels: int) -> None:

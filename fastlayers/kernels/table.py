@@ -20,6 +20,7 @@ __all__ = [
     "KERNELS",
     "KINDS",
     "MOST_SAMPLES",
+    "NBITS_SUMS",
     "PAD_MODES",
     "PLAIN",
     "REDUCE",
@@ -37,8 +38,8 @@ __all__ = [
 # Arguments that are no arrays; all others are one, or None where a kernel can do without.
 PLAIN = frozenset(
     {"aligned", "border",
-     "activation", "alpha", "axes", "batch_first", "beta", "bias", "causal", "channels", "channels_last", "column", "depth",
-     "dilation", "directions_apart", "empty", "epsilon", "exclusive", "factor", "gate", "groups", "half", "heads_last",
+     "activation", "alpha", "axes", "batch_first", "beta", "bias", "bits", "causal", "channels", "channels_last", "column",
+     "depth", "dilation", "directions_apart", "empty", "epsilon", "exclusive", "factor", "gate", "groups", "half", "heads_last",
      "include_pad", "interleaved", "itemsize", "k_transposed", "kernel", "last", "least", "mode", "norm", "offset", "op",
      "options", "out_last", "out_offset", "out_strides", "p", "packed", "pads", "reverse", "rms", "samples", "scale", "shape",
      "size", "source", "stride", "target", "tile", "transpose_b", "value", "x_last", "x_offset", "x_strides",}
@@ -79,6 +80,8 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("linear_pack", "gemm", ("weight__nk", "bias__n")),
     Kernel("linear_half_pack", "gemm", ("weight__nk", "bias__n", "half")),
     Kernel("linear", "gemm", ("x__mk", "packed", "out__mn", "residual__mn", "activation")),
+    Kernel("nbits_pack", "nbits", ("weight__nbq", "scale__nb", "zero__nb", "bias__n", "size", "bits"), variants=_HOST),
+    Kernel("nbits", "nbits", ("x__mk", "packed", "out__mn", "mode", "activation"), variants=_HOST),
     Kernel("conv_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups")),
     Kernel("conv_half_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups", "half")),
     Kernel("conv", "conv", ("x", "packed", "out", "pads", "mode", "x_last", "out_last", "residual", "activation")),
@@ -312,6 +315,9 @@ KINDS: dict[str, int] = {
 PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}
 # What is outside an image that is read at any positions.
 BORDERS: dict[str, int] = {"zeros": 0, "border": 1, "reflection": 2}
+
+# How a product with weights of few bits is summed: floats, or integers for each block, of rows that are rounded to bytes.
+NBITS_SUMS: dict[str, int] = {"exact": 0, "integer": 1}
 
 MOST_SAMPLES = 128  # of a box's bin along each axis: a picture has no more to tell
 # l1 sums |x|; l2 is the root of the sum of x^2; log_sum is log(sum of x), log_sum_exp log(sum of exp(x)).

@@ -61,6 +61,7 @@ FAMILIES: dict[str, str] = {
     "positional": "AxisPositions RotaryTables RotaryTablesAt SinusoidalEncoding",
     "positional_rotary": "RotaryEmbedding",
     "quantized.blocks": "MatMulNBits",
+    "quantized.gather": "GatherBlockQuantized",
     "quantized.conv": "ConvInteger QLinearConv",
     "quantized.elementwise": (
         "ByteTable QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul "

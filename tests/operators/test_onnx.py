@@ -34,7 +34,8 @@ pytestmark = pytest.mark.onnx
 OWN = {
     "Activate", "AdaptivePool", "AdditiveAttention", "Affine", "AlignAxes", "AttentionScores",
     "Adagrad", "Adam", "ArrayFeatureExtractor", "AttentionValues", "AxisPositions", "Binarizer", "ByteTable", "DotAttention",
-    "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Elementwise", "Embedding", "FusedMatMul", "GroupQueryAttention",
+    "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Elementwise", "Embedding", "FusedMatMul", "GatherBlockQuantized",
+    "GroupQueryAttention",
     "HardAttention",
     "CategoryMapper", "FeatureVectorizer", "HeadBias", "Interpolate", "LabelEncoder", "OneHotEncoder", "Probit", "Scaler",
     "SoftmaxZero", "StringConstant", "SvmProbabilities", "Trees", "Linear", "MatMulIntegerToFloat", "MatMulNBits", "Momentum",

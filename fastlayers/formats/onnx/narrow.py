@@ -83,6 +83,8 @@ class Narrowed:
             return Node("Cast", node.inputs[:1], node.outputs, {**node.attributes, "to": number})
         if node.op == "BitCast" and self.of.get((*node.inputs, None)[0] or ""):
             raise UnsupportedError("BitCast of elements that numpy does not have")
+        if node.op == "GatherBlockQuantized" and self.of.get(node.inputs[0] or ""):  # one number an element, not some in a byte
+            return Node(node.op, node.inputs, node.outputs, {**node.attributes, "apart": 1})
         number = self.of.get(node.inputs[2] or "") if node.op == "QuantizeLinear" and len(node.inputs) > 2 else 0
         if number and not node.attributes.get("output_dtype"):
             return Node(node.op, node.inputs, node.outputs, {**node.attributes, "output_dtype": number})

@@ -14,6 +14,7 @@ _LINES = """
 DequantizeLinear 2-3 1 axis:i
 DynamicQuantizeLSTM 11-12 3 activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i
 DynamicQuantizeMatMul 3-5 1
+GatherBlockQuantized 3-4 1 bits:i block_size:i gather_axis:i quantize_axis:i
 MatMulIntegerToFloat 4-7 1
 MatMulNBits 3-6 1 K:i! N:i! accuracy_level:i bits:i block_size:i! weight_prepacked:i
 QGemm 6-9 1 alpha:f transA:i transB:i

@@ -44,7 +44,6 @@ IGNORED: dict[tuple[str, str], dict[str, str]] = {
     ("com.microsoft", "EmbedLayerNormalization"): {"mask_index_type": "for the inference of shapes"},
     ("com.microsoft", "FusedGemm"): {"activation_gamma": "none of the activations has a third parameter"},
     ("com.microsoft", "GroupQueryAttention"): {"qk_norm_epsilon": _REFUSED},
-    ("com.microsoft", "MatMulNBits"): {"accuracy_level": _HOW},
     ("com.microsoft", "RotaryEmbedding"): {"rotary_embedding_dim": "the width of the tables says it"},
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
-"""MatMulNBits of ONNX Runtime: a product with weights of 2, 4 or 8 bits, whose scales are shared by blocks along the summed axis.
+"""MatMulNBits of ONNX Runtime: a product with weights of 2, 4 or 8 bits whose scales are shared by blocks along the summed axis.
 
-The weights (n, k) are as (n, blocks, bytes of a block), lowest bits first; zero points, if they are integers, likewise. For the
-kernel they become float32 once, which is as large as weights that were never quantized.
+The weights (n, k) are as (n, blocks, bytes of a block), lowest bits first; integer zero points likewise. The kernel keeps them,
+those of blocks of more than 256 terms become float32 once, as large as if they had never been quantized.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...kernels.table import NBITS_SUMS
 from .._base import Spec, View, register
 from .._costs import product
 from .._traits import Traits
@@ -19,6 +20,8 @@ from .parameters import Arrays
 
 if TYPE_CHECKING:
     from ..builder import Builder
+
+_MOST = 256  # terms of a block that the kernel takes
 
 
 def _sizes(n: View) -> tuple[int, int, int, int, int]:
@@ -63,16 +66,19 @@ def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
     return np.asarray(apart).reshape(*packed.shape[:-1], packed.shape[-1] * shifts.size)
 
 
+def _origin(n: View, zeros: np.ndarray) -> np.ndarray:
+    """The zero points (n, blocks), a number each."""
+    columns, _, _, blocks, bits = _sizes(n)
+    if zeros.dtype == np.uint8:
+        return unpacked(zeros.reshape(columns, -1), bits)[:, :blocks]
+    return zeros.reshape(columns, blocks).astype(np.float32)
+
+
 def weights(n: View, packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None) -> np.ndarray:
     """The weights (n, k) as float32."""
     columns, terms, block, blocks, bits = _sizes(n)
     numbers = unpacked(packed.reshape(columns, blocks, block * bits // 8), bits).astype(np.float32)
-    if zeros is None:
-        origin: Any = np.float32(1 << (bits - 1))
-    elif zeros.dtype == np.uint8:
-        origin = unpacked(zeros.reshape(columns, -1), bits)[:, :blocks, None].astype(np.float32)
-    else:
-        origin = zeros.reshape(columns, blocks, 1).astype(np.float32)
+    origin = np.float32(1 << (bits - 1)) if zeros is None else _origin(n, zeros)[:, :, None].astype(np.float32)
     made = (numbers - origin) * scales.reshape(columns, blocks, 1).astype(np.float32)
     return np.ascontiguousarray(made.reshape(columns, blocks * block)[:, :terms])
 
@@ -90,10 +96,20 @@ def lower(n: View, b: Builder) -> Any:
     packed, scales, zeros, bias = n.value(1), n.value(2), n.value(3), n.value(5)
     if not n.float32(0, 2) or packed is None or scales is None or (n.has(3) and zeros is None) or (n.has(5) and bias is None):
         return False
+    columns, terms, block, blocks, bits = _sizes(n)
     x, out = b.input(0), b.output(0)
     rows = math.prod(x.shape[:-1])
-    made = b.pack("linear_pack", lambda: (weights(n, packed, scales, zeros), bias))
-    b.call("linear", x.view((rows, x.shape[-1])), made, out.view((rows, out.shape[-1])), None, IDENTITY)
+    x, out = x.view((rows, terms)), out.view((rows, columns))
+    if block > _MOST:
+        b.call("linear", x, b.pack("linear_pack", lambda: (weights(n, packed, scales, zeros), bias)), out, None, IDENTITY)
+        return True
+
+    def arguments() -> tuple[Any, ...]:
+        origin = None if zeros is None else np.ascontiguousarray(_origin(n, zeros))
+        return packed.reshape(columns, blocks, -1), scales.reshape(columns, blocks), origin, bias, terms, bits
+
+    sums = NBITS_SUMS["integer" if n.get("accuracy_level", 0) == 4 else "exact"]
+    b.call("nbits", x, b.pack("nbits_pack", arguments), out, sums, IDENTITY)
     return True
 
 

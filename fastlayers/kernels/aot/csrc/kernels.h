@@ -10,6 +10,7 @@
 #include "../made/codes.h" /* from kernels/table.py: see codegen/ */
 #include "quantized_table.h"
 #include "fft_types.h"
+#include "nbits_types.h"
 
 #define FL_CAPSULE "fastlayers.kernels" /* name of the capsule that holds a `const fl_kernels *` */
 #define FL_TEXT_(x) #x

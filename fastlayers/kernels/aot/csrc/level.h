@@ -36,6 +36,7 @@
 #include "rotary.h"
 #include "fft.h"
 #include "quantized.h"
+#include "nbits.h"
 #include "probe.h"
 
 #define FL_TABLE .abi = FL_ABI, .name = FL_TEXT(FL_LEVEL), .width = VW, .mr = FL_MR, .quantized = &fl_quantized_table, .halves = &fl_halves_table

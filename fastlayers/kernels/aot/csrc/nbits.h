@@ -1,0 +1,278 @@
+/* Products with weights of 2, 4 or 8 bits that stay packed (nbits_types.h); ../../README.md says what is summed in which order.
+ *
+ *   exact    weights become floats in registers: (q - zero) * scale, rounded once, as `panels` writes them for products of many rows
+ *   integer  rows are bytes with a scale a block; a block's sum is an int32, which is exact
+ *
+ * Bits, rows and whether there are zero points are constants of each tile: nbits_tile.h. */
+
+/* 16 zero points of a block, as floats */
+FL_INLINE void fl_nbits_zeros_of(const fl_nbits *p, const void *zeros, int64_t block, vf *z) {
+  FL_UNROLL for (int j = 0; j < FL_PANEL / VW; j++) {
+    if (p->kind == FL_NBITS_BYTES)
+      z[j] = vfloat(vwiden((const uint8_t *)zeros + block * FL_PANEL + j * VW));
+    else if (p->kind == FL_NBITS_FLOATS)
+      z[j] = vload((const float *)zeros + block * FL_PANEL + j * VW);
+    else
+      z[j] = vset((float)(1 << (p->bits - 1)));
+  }
+}
+
+/* Where the zero points of panel j are. */
+FL_INLINE const void *fl_nbits_zeros_at(const fl_nbits *p, int64_t j) {
+  return (const uint8_t *)p->zeros + j * p->blocks * FL_PANEL * (p->kind == FL_NBITS_FLOATS ? 4 : 1);
+}
+
+/* The lowest bits of byte i of every lane, less `z`, which is what `table` has taken away already where there are no zero points. */
+FL_INLINE vf fl_nbits_term(const int bits, const int zeros, vi v, int i, vf z, vf table) {
+  const int shift = i * 8;
+#if VW == 16
+  if (bits < 8) { /* the permutation reads four bits of each lane */
+    const vf w = (vf)_mm512_permutexvar_ps((__m512i)(vi)((vu)v >> shift), (__m512)table);
+    return zeros ? w - z : w;
+  }
+#else
+  (void)table;
+#endif
+  const vi q = bits == 8 && i == 3 ? (vi)((vu)v >> shift) : (vi)((vu)v >> shift) & ((1 << bits) - 1);
+  (void)zeros;
+  return vfloat(q) - z;
+}
+
+/* What four bits stand for, of weights of 4 or 2 bits. */
+FL_INLINE vf fl_nbits_table(const int bits, const int zeros) {
+  vf table;
+  for (int i = 0; i < VW; i++)
+    table[i] = (float)((i & ((1 << bits) - 1)) - (zeros ? 0 : 1 << (bits - 1)));
+  return table;
+}
+
+/* The weights of `klen` terms from k0 on (of a chunk: k0 is a multiple of 16) as floats, panels [klen][16] of n columns. */
+FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
+  const int terms = 32 / bits;
+  const vf table = fl_nbits_table(bits, zeros);
+  for (int64_t j = 0; j * FL_PANEL < p->n; j++) {
+    const uint8_t *panel = p->weights + j * p->blocks * p->record;
+    const void *const origins = fl_nbits_zeros_at(p, j);
+    for (int64_t k = k0; k < k0 + klen;) {
+      const int64_t block = k / p->block, rest = k0 + klen - k, end = (block + 1) * p->block - k < rest ? (block + 1) * p->block : k + rest;
+      const uint8_t *from = panel + block * p->record;
+      const float *scales = (const float *)(from + p->block * bits * 2);
+      vf s[FL_PANEL / VW], z[FL_PANEL / VW];
+      fl_nbits_zeros_of(p, origins, block, z);
+      FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) s[i] = vload(scales + i * VW);
+      from += (k - block * p->block) * bits * 2;
+      for (; k + terms <= end; k += terms, from += 64, to += terms * FL_PANEL)
+        FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) {
+          vi v = viload((const int32_t *)from + i * VW);
+          for (int t = 0; t < terms; t += 4, v = (vi)((vu)v >> bits)) /* not unrolled where that takes much code */
+            FL_UNROLL for (int u = 0; u < 4; u++)
+              vstore(to + (t + u) * FL_PANEL + i * VW, fl_nbits_term(bits, zeros, v, u, z[i], table) * s[i]);
+        }
+      for (int t = 0; k < end; k++, t++, to += FL_PANEL) /* the last terms: less than a group */
+        for (int i = 0; i < FL_PANEL; i++) {
+          const uint32_t v = ((const uint32_t *)from)[i];
+          to[i] = ((float)(v >> (t % 4 * 8 + t / 4 * bits) & ((1 << bits) - 1)) - z[i / VW][i % VW]) * scales[i];
+        }
+    }
+  }
+}
+
+static void fl_f32_nbits_panels(const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
+  const int zeros = p->kind != FL_NBITS_HALF;
+  if (p->bits == 8)
+    fl_nbits_panels_of(8, 1, p, k0, klen, to);
+  else if (p->bits == 4)
+    zeros ? fl_nbits_panels_of(4, 1, p, k0, klen, to) : fl_nbits_panels_of(4, 0, p, k0, klen, to);
+  else
+    zeros ? fl_nbits_panels_of(2, 1, p, k0, klen, to) : fl_nbits_panels_of(2, 0, p, k0, klen, to);
+}
+
+/* m rows of k floats as bytes, in blocks: see fl_nbits. A block whose largest value is not finite has the step NaN; one whose step would
+ * be subnormal is zeros. */
+static void fl_f32_nbits_rows(const float *x, int64_t m, int64_t k, int64_t block, int32_t zero, int8_t *q, float *steps, float *sums,
+                          int32_t *starts) {
+  const int64_t blocks = (k + block - 1) / block;
+  for (int64_t i = 0; i < m * blocks; i++, q += block) {
+    const int64_t k0 = i % blocks * block, klen = k - k0 < block ? k - k0 : block;
+    const float *from = x + i / blocks * k + k0;
+    float part[256];
+    if (klen < block) {
+      memset(part, 0, sizeof part);
+      memcpy(part, from, (size_t)klen * 4);
+      from = part;
+    }
+    vi most = {0}, total = {0}; /* magnitudes as integers: NaN is the largest */
+    for (int64_t t = 0; t < block; t += VW) {
+      const vi a = vbits(vabs(vload(from + t)));
+      most = vseli((vi)(a > most), a, most);
+    }
+    int32_t top = 0, sum = 0;
+    for (int t = 0; t < VW; t++)
+      top = most[t] > top ? most[t] : top;
+    float largest, step, by;
+    memcpy(&largest, &top, 4);
+    step = top >= 0x7f800000 ? NAN : largest / 127;
+    if (!(step >= 0x1p-126f)) {
+      steps[i] = step != step ? step : 0, sums[i] = 0, starts[i] = 0;
+      memset(q, 0, (size_t)block);
+      continue;
+    }
+    by = 127 / largest;
+    for (int64_t t = 0; t < block; t += VW) {
+      const vi v = vnear(vload(from + t) * by);
+      total += v;
+      vnarrow((uint8_t *)q + t, v);
+    }
+    for (int t = 0; t < VW; t++)
+      sum += total[t];
+    steps[i] = step, sums[i] = (float)sum, starts[i] = -zero * sum;
+  }
+}
+
+typedef void (*fl_nbits_fn)(const fl_nbits *p, int64_t i, int64_t j);
+
+/* sums [16] of row i as results of panel j */
+FL_INLINE void fl_nbits_finish(const fl_nbits *p, int64_t i, int64_t j, const vf *sums) {
+  const int64_t left = p->n - j * FL_PANEL;
+  float *out = p->out + i * p->ldc + j * FL_PANEL, part[FL_PANEL];
+  float *to = left < FL_PANEL ? part : out;
+  FL_UNROLL for (int t = 0; t < FL_PANEL / VW; t++)
+    vstore(to + t * VW, p->bias ? sums[t] + vload(p->bias + j * FL_PANEL + t * VW) : sums[t]);
+  if (left < FL_PANEL)
+    memcpy(out, part, (size_t)left * 4);
+}
+
+/* The weights of panel j, of the last panel where there is none: a tile may hang over, and its results there are not wanted. */
+FL_INLINE const uint8_t *fl_nbits_at(const fl_nbits *p, int64_t j) { return p->weights + j * p->blocks * p->record; }
+FL_INLINE int64_t fl_nbits_within(const fl_nbits *p, int64_t j) { return j * FL_PANEL < p->n ? j : (p->n - 1) / FL_PANEL; }
+
+/* Tiles of four rows, two and one, some panels at a time: `one` of a tile of one row, `more`, of which that is a multiple, of the others. */
+FL_INLINE void fl_nbits_walk(const fl_nbits *p, const fl_nbits_fn *tiles, const int one, const int more) {
+  for (int64_t j = 0; j * FL_PANEL < p->n; j += one)
+    for (int64_t i = 0; i < p->m;) {
+      const int64_t left = p->m - i;
+      const int t = left >= 4 ? 2 : left >= 2 ? 1 : 0;
+      for (int64_t q = j; q < j + one && q * FL_PANEL < p->n; q += t ? more : one)
+        tiles[t](p, i, q);
+      i += 1 << t;
+    }
+}
+
+/* Vectors of four panels; no tile has more panels, nor more rows. */
+#define FL_NBITS_MOST (4 * FL_PANEL / VW)
+
+/* ---- exact ------------------------------------------------------------------------------------------------------------------ */
+
+FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int rows, const int panels, const fl_nbits *p, int64_t i0,
+                                   int64_t j0) {
+  const int width = panels * (FL_PANEL / VW), terms = 32 / bits;
+  const int64_t segment = p->block < p->chunk ? p->block : p->chunk, k1 = p->blocks * p->block;
+  const uint8_t *from[4];
+  const void *origins[4];
+  const float *x[4];
+  vf total[4][FL_NBITS_MOST];
+  const vf table = fl_nbits_table(bits, zeros);
+  FL_UNROLL for (int t = 0; t < panels; t++) {
+    from[t] = fl_nbits_at(p, fl_nbits_within(p, j0 + t));
+    origins[t] = fl_nbits_zeros_at(p, fl_nbits_within(p, j0 + t));
+  }
+  FL_UNROLL for (int r = 0; r < rows; r++) {
+    x[r] = p->x + (i0 + r) * p->pitch;
+    FL_UNROLL for (int v = 0; v < width; v++) total[r][v] = vset(0);
+  }
+  for (int64_t k0 = 0; k0 < k1; k0 += p->chunk) {
+    const int64_t end = k0 + p->chunk < k1 ? k0 + p->chunk : k1;
+    vf acc[4][FL_NBITS_MOST];
+    FL_UNROLL for (int r = 0; r < rows; r++)
+      FL_UNROLL for (int v = 0; v < width; v++) acc[r][v] = vset(0);
+    for (int64_t k = k0; k < end;) {
+      const int64_t block = k / p->block, last = k + segment < end ? k + segment : end;
+      int64_t at = block * p->record;
+      vf s[FL_NBITS_MOST], z[FL_NBITS_MOST];
+      FL_UNROLL for (int t = 0; t < panels; t++) {
+        fl_nbits_zeros_of(p, origins[t], block, z + t * (FL_PANEL / VW));
+        FL_UNROLL for (int v = 0; v < FL_PANEL / VW; v++)
+          s[t * (FL_PANEL / VW) + v] = vload((const float *)(from[t] + at + p->block * bits * 2) + v * VW);
+      }
+      at += (k - block * p->block) * bits * 2;
+      for (; k < last; k += terms, at += 64)
+        FL_UNROLL for (int v = 0; v < width; v++) {
+          vi word = viload((const int32_t *)(from[v / (FL_PANEL / VW)] + at) + v % (FL_PANEL / VW) * VW);
+          for (int t = 0; t < terms; t += 4, word = (vi)((vu)word >> bits))
+            FL_UNROLL for (int u = 0; u < 4; u++) {
+              const vf w = fl_nbits_term(bits, zeros, word, u, z[v], table) * s[v];
+              FL_UNROLL for (int r = 0; r < rows; r++) acc[r][v] = vfma(vset(x[r][k + t + u]), w, acc[r][v]);
+            }
+        }
+    }
+    FL_UNROLL for (int r = 0; r < rows; r++)
+      FL_UNROLL for (int v = 0; v < width; v++) total[r][v] = k0 ? total[r][v] + acc[r][v] : acc[r][v];
+  }
+  FL_UNROLL for (int t = 0; t < panels; t++)
+    if ((j0 + t) * FL_PANEL < p->n)
+      FL_UNROLL for (int r = 0; r < rows; r++) fl_nbits_finish(p, i0 + r, j0 + t, total[r] + t * (FL_PANEL / VW));
+}
+
+/* Panels of a tile of one row, of two and four: chains enough to hide what a multiply-add takes, and no more than registers hold. */
+#define FL_NBITS_ONE (VW == 16 ? 4 : 1)
+#define FL_NBITS_MORE (VW == 16 ? 2 : 1)
+
+#define FL_NBITS_EXACT(bits, zeros)                                                                                              \
+  static __attribute__((noinline)) void fl_nbits_exact_1_##bits##_##zeros(const fl_nbits *p, int64_t i, int64_t j) {             \
+    fl_nbits_exact_tile(bits, zeros, 1, FL_NBITS_ONE, p, i, j);                                                                  \
+  }                                                                                                                              \
+  static __attribute__((noinline)) void fl_nbits_exact_2_##bits##_##zeros(const fl_nbits *p, int64_t i, int64_t j) {             \
+    fl_nbits_exact_tile(bits, zeros, 2, FL_NBITS_MORE, p, i, j);                                                                 \
+  }                                                                                                                              \
+  static __attribute__((noinline)) void fl_nbits_exact_4_##bits##_##zeros(const fl_nbits *p, int64_t i, int64_t j) {             \
+    fl_nbits_exact_tile(bits, zeros, 4, FL_NBITS_MORE, p, i, j);                                                                 \
+  }
+#define FL_NBITS_EACH(way, bits, zeros)                                                                                          \
+  {fl_nbits_##way##_1_##bits##_##zeros, fl_nbits_##way##_2_##bits##_##zeros, fl_nbits_##way##_4_##bits##_##zeros}
+
+FL_NBITS_EXACT(8, 1)
+FL_NBITS_EXACT(4, 1)
+FL_NBITS_EXACT(2, 1)
+#if VW == 16 /* where a table has the zero point taken away already */
+FL_NBITS_EXACT(4, 0)
+FL_NBITS_EXACT(2, 0)
+#endif
+
+static void fl_f32_nbits_exact(const fl_nbits *p) {
+#if VW == 16
+  static const fl_nbits_fn four[3] = FL_NBITS_EACH(exact, 4, 0), two[3] = FL_NBITS_EACH(exact, 2, 0);
+  if (p->kind == FL_NBITS_HALF && p->bits < 8) {
+    fl_nbits_walk(p, p->bits == 4 ? four : two, FL_NBITS_ONE, FL_NBITS_MORE);
+    return;
+  }
+#endif
+  static const fl_nbits_fn tiles[3][3] = {FL_NBITS_EACH(exact, 2, 1), FL_NBITS_EACH(exact, 4, 1), FL_NBITS_EACH(exact, 8, 1)};
+  fl_nbits_walk(p, tiles[p->bits / 4], FL_NBITS_ONE, FL_NBITS_MORE);
+}
+
+/* ---- integer ---------------------------------------------------------------------------------------------------------------- */
+
+#define FL_DOT_TARGET
+#define FL_NBITS_WAY pairs
+#include "nbits_integer.h"
+#undef FL_NBITS_WAY
+#undef FL_DOT_TARGET
+#if defined(__AVX512F__)
+#define FL_NBITS_DOT
+#define FL_DOT_TARGET __attribute__((target("avx512vnni")))
+#define FL_NBITS_WAY dot
+#include "nbits_integer.h"
+#undef FL_NBITS_WAY
+#undef FL_DOT_TARGET
+#undef FL_NBITS_DOT
+#endif
+
+static void fl_f32_nbits_integer(const fl_nbits *p) {
+#if defined(__AVX512F__)
+  if (fl_has_dot()) {
+    fl_nbits_integer_dot(p);
+    return;
+  }
+#endif
+  fl_nbits_integer_pairs(p);
+}

@@ -1,0 +1,102 @@
+/* The product of bytes with weights of few bits. Included by nbits.h for each way to multiply: FL_NBITS_WAY, its name; with FL_NBITS_DOT
+ * defined the processor adds products of quads of bytes to an int32 itself. */
+#define FL_NBITS_(a) FL_NAME4(fl_nbits_, FL_NBITS_WAY, _, a)
+
+/* acc + w0 x0 + .. + w3 x3 in each lane; w: its four unsigned bytes, x: four signed ones, the same for all lanes */
+FL_INLINE FL_DOT_TARGET vi FL_NBITS_(quads)(const int bits, vi acc, vi w, const int8_t *x) {
+  const vi quad = vseti((int32_t)fl_quad_bits((const uint8_t *)x));
+#ifdef FL_NBITS_DOT
+  (void)bits;
+  return (vi)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)w, (__m512i)quad);
+#else
+#if VW == 8
+  if (bits < 8) /* two products are at most 2 * 15 * 127 */
+    return acc + vmadd((vq)_mm256_maddubs_epi16((__m256i)w, (__m256i)quad), (vq)vseti(0x10001));
+#endif
+  (void)bits;
+  typedef uint16_t vuq __attribute__((vector_size(VW * 4)));
+  const vq even = (vq)quad << 8 >> 8, odd = (vq)quad >> 8;
+  return acc + vmadd((vq)((vuq)w & 255), even) + vmadd((vq)((vuq)w >> 8), odd);
+#endif
+}
+
+FL_INLINE FL_DOT_TARGET void FL_NBITS_(tile)(const int bits, const int zeros, const int rows, const int panels, const fl_nbits *p,
+                                             int64_t i0, int64_t j0) {
+  const int width = panels * (FL_PANEL / VW), terms = 32 / bits;
+  const int64_t whole = p->block * bits * 2;
+  const int32_t mask = bits == 4 ? 0x0f0f0f0f : 0x03030303;
+  const uint8_t *from[4];
+  const void *origins[4];
+  const int8_t *x[4];
+  vf total[4][FL_NBITS_MOST];
+  FL_UNROLL for (int t = 0; t < panels; t++) {
+    from[t] = fl_nbits_at(p, fl_nbits_within(p, j0 + t));
+    origins[t] = fl_nbits_zeros_at(p, fl_nbits_within(p, j0 + t));
+  }
+  FL_UNROLL for (int r = 0; r < rows; r++) {
+    x[r] = p->q + (i0 + r) * p->blocks * p->block;
+    FL_UNROLL for (int v = 0; v < width; v++) total[r][v] = vset(0);
+  }
+  for (int64_t block = 0, at = 0, k = 0; block < p->blocks; block++, at += FL_PANEL * 4) {
+    vi acc[4][FL_NBITS_MOST];
+    FL_UNROLL for (int r = 0; r < rows; r++) {
+      const vi start = zeros ? (vi){0} : vseti(p->starts[(i0 + r) * p->blocks + block]);
+      FL_UNROLL for (int v = 0; v < width; v++) acc[r][v] = start;
+    }
+    for (const int64_t end = at + whole; at < end; at += 64, k += terms)
+      FL_UNROLL for (int v = 0; v < width; v++) {
+        const vi word = viload((const int32_t *)(from[v / (FL_PANEL / VW)] + at) + v % (FL_PANEL / VW) * VW);
+        FL_UNROLL for (int s = 0; s < 8 / bits; s++) {
+          const vi w = bits == 8 ? word : (vi)((vu)word >> (s * bits)) & mask;
+          FL_UNROLL for (int r = 0; r < rows; r++) acc[r][v] = FL_NBITS_(quads)(bits, acc[r][v], w, x[r] + k + 4 * s);
+        }
+      }
+    FL_UNROLL for (int t = 0; t < panels; t++) {
+      vf z[FL_PANEL / VW];
+      if (zeros)
+        fl_nbits_zeros_of(p, origins[t], block, z);
+      FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) {
+        const int v = t * (FL_PANEL / VW) + q;
+        const vf s = vload((const float *)(from[t] + at) + q * VW);
+        FL_UNROLL for (int r = 0; r < rows; r++) {
+          const int64_t of = (i0 + r) * p->blocks + block;
+          vf f = vfloat(acc[r][v]);
+          if (zeros)
+            f = vfma(-z[q], vset(p->sums[of]), f);
+          total[r][v] = vfma(f, s * vset(p->steps[of]), total[r][v]);
+        }
+      }
+    }
+  }
+  FL_UNROLL for (int t = 0; t < panels; t++)
+    if ((j0 + t) * FL_PANEL < p->n)
+      FL_UNROLL for (int r = 0; r < rows; r++) fl_nbits_finish(p, i0 + r, j0 + t, total[r] + t * (FL_PANEL / VW));
+}
+
+#define FL_NBITS_TILE(bits, zeros, rows, panels)                                                                                 \
+  static FL_DOT_TARGET __attribute__((noinline)) void FL_NBITS_(rows##_##bits##_##zeros)(const fl_nbits *p, int64_t i,            \
+                                                                                         int64_t j) {                            \
+    FL_NBITS_(tile)(bits, zeros, rows, panels, p, i, j);                                                                         \
+  }
+#define FL_NBITS_TILES(bits, zeros)                                                                                              \
+  FL_NBITS_TILE(bits, zeros, 1, FL_NBITS_ONE)                                                                                    \
+  FL_NBITS_TILE(bits, zeros, 2, FL_NBITS_MORE)                                                                                   \
+  FL_NBITS_TILE(bits, zeros, 4, FL_NBITS_MORE)
+FL_NBITS_TILES(2, 0)
+FL_NBITS_TILES(2, 1)
+FL_NBITS_TILES(4, 0)
+FL_NBITS_TILES(4, 1)
+FL_NBITS_TILES(8, 0)
+FL_NBITS_TILES(8, 1)
+
+static void FL_NAME4(fl_nbits_integer_, FL_NBITS_WAY, , )(const fl_nbits *p) {
+#define FL_NBITS_OF(bits, zeros) {FL_NBITS_(1_##bits##_##zeros), FL_NBITS_(2_##bits##_##zeros), FL_NBITS_(4_##bits##_##zeros)}
+  static const fl_nbits_fn tiles[3][2][3] = {
+      {FL_NBITS_OF(2, 0), FL_NBITS_OF(2, 1)}, {FL_NBITS_OF(4, 0), FL_NBITS_OF(4, 1)}, {FL_NBITS_OF(8, 0), FL_NBITS_OF(8, 1)}};
+  fl_nbits_walk(p, tiles[p->bits / 4][p->kind != FL_NBITS_HALF], FL_NBITS_ONE, FL_NBITS_MORE);
+}
+
+#undef FL_NBITS_
+#undef FL_NBITS_TILE
+#undef FL_NBITS_TILES
+#undef FL_NBITS_OF

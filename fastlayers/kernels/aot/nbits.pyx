@@ -1,0 +1,263 @@
+"""Products with weights of 2, 4 or 8 bits, which stay so: see csrc/nbits_types.h. Tasks are columns, of many rows some rows too."""
+
+cimport cython
+from libc.math cimport fmax
+from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
+cimport numpy as cnp
+
+import numpy as np
+
+from ._engine cimport (
+    FL_FINE, FL_KC, FL_NBITS_BYTES, FL_NBITS_FEW, FL_NBITS_FLOATS, FL_NBITS_HALF, FL_PANEL,
+    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_nbits, fl_run, hands, level, need, parallel, release, workers,
+)
+from ._fit cimport Fit, fit_of
+from ._space cimport even, rounded, shared
+
+from ...errors import ArgumentError
+from ..fits import fits_bits
+from ..table import NBITS_SUMS
+
+cnp.import_array()
+
+cdef enum:
+    ROWS = 256     # of a task
+    COLS = 256
+    SOME_COLS = 128  # whose weights are floats at a time: a block of K of them (128 KB) stays in a second-level cache
+    READ = 4       # a weight's share of reading, in the operations that `workers` counts
+    ROUNDED = 16   # rows of a task that makes bytes of them
+
+cdef Fit PACK = fit_of("nbits_pack"), FIT = fit_of("nbits")
+cdef int INTEGER = NBITS_SUMS["integer"]
+
+
+cdef struct Job:
+    const fl_kernels *level
+    fl_nbits one
+    int64_t k, n, row_tasks, col_tasks, width
+    bint integer
+    int code
+    float a, b
+    double work
+    char *scratch         # of each worker
+    size_t scratch_size
+    int8_t *q             # rows as bytes, and what belongs to them
+    float *steps
+    float *sums
+    int32_t *starts
+
+
+cdef void round_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef int64_t i = number * ROUNDED, blocks = job.one.blocks
+    cdef int32_t zero = 1 << (job.one.bits - 1) if job.one.kind == FL_NBITS_HALF else 0
+    job.level.nbits_rows(job.one.x + i * job.k, min(<int64_t>ROUNDED, job.one.m - i), job.k, job.one.block, zero,
+                         job.q + i * blocks * job.one.block, job.steps + i * blocks, job.sums + i * blocks, job.starts + i * blocks)
+
+
+cdef void by_panels(const Job *job, const fl_nbits *p, float *scratch) noexcept nogil:
+    """Many rows: a block of K of some columns becomes floats, which the product of floats takes."""
+    cdef const float *rows[ROWS]
+    cdef fl_run run
+    cdef fl_block block
+    cdef fl_epilogue e
+    cdef fl_nbits some = p[0]
+    cdef int64_t i, j = 0, k0, klen
+    memset(&e, 0, sizeof(e))
+    for i in range(p.m):
+        rows[i] = p.x + i * p.pitch
+    block.rows, block.m, block.runs, block.nruns, block.ldc, block.ahead, block.b = rows, p.m, &run, 1, p.ldc, NULL, scratch
+    while j < p.n:
+        some.n = min(<int64_t>SOME_COLS, p.n - j)
+        block.n, block.c = some.n, p.out + j
+        k0 = 0
+        while k0 < job.k:
+            klen = min(<int64_t>FL_KC, job.k - k0)
+            job.level.nbits_panels(&some, k0, klen, scratch)
+            run.offset, run.length, block.klen = k0, klen, klen
+            block.accumulate = k0 > 0
+            k0 += klen
+            if k0 == job.k:
+                e.bias = p.bias + j if p.bias != NULL else NULL
+            block.epilogue = &e if k0 == job.k else NULL
+            job.level.block(&block)
+        move(&some, SOME_COLS)
+        j += SOME_COLS
+
+
+cdef inline void move(fl_nbits *p, int64_t columns) noexcept nogil:
+    """Goes on by whole panels."""
+    cdef int64_t panels = columns // FL_PANEL
+    p.weights += panels * p.blocks * p.record
+    if p.zeros != NULL:
+        p.zeros = <const char *>p.zeros + columns * p.blocks * (4 if p.kind == FL_NBITS_FLOATS else 1)
+
+
+cdef void task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Job *job = <const Job *>context
+    cdef int64_t row = number // job.col_tasks, col = number % job.col_tasks, i
+    cdef int64_t i0 = job.one.m * row // job.row_tasks, i1 = job.one.m * (row + 1) // job.row_tasks, j0 = col * job.width
+    cdef int64_t wide = job.one.blocks * job.one.block
+    cdef fl_nbits p = job.one
+    p.m, p.n = i1 - i0, min(job.width, job.n - j0)
+    move(&p, j0)
+    p.x, p.out = p.x + i0 * p.pitch, p.out + i0 * p.ldc + j0
+    if p.bias != NULL:
+        p.bias += j0
+    if job.integer:
+        p.q, p.steps, p.sums = job.q + i0 * wide, job.steps + i0 * p.blocks, job.sums + i0 * p.blocks
+        p.starts = job.starts + i0 * p.blocks
+        job.level.nbits_integer(&p)
+    elif job.one.m <= FL_NBITS_FEW:
+        job.level.nbits_exact(&p)
+    else:
+        by_panels(job, &p, <float *>(job.scratch + worker * job.scratch_size))
+    if job.code:
+        for i in range(p.m):
+            job.level.unary(job.code, job.a, job.b, p.out + i * p.ldc, p.out + i * p.ldc, p.n)
+
+
+cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, out."""
+    cdef Job job = (<const Job *>plan)[0]
+    cdef int64_t tasks = job.row_tasks * job.col_tasks, m = job.one.m, wide = job.one.blocks * job.one.block, i
+    cdef int threads = workers(tasks, job.work)
+    cdef size_t small = rounded(m * job.one.blocks * 4), shared_size = 0
+    cdef char *memory = NULL
+    cdef const float *x = <const float *>operands[0]
+    if tasks == 0:
+        return 0
+    job.one.x, job.one.out = x, <float *>operands[1]
+    if job.integer:
+        shared_size = 3 * small + rounded(m * wide)
+    elif m > FL_NBITS_FEW:
+        job.scratch_size = rounded(SOME_COLS * FL_KC * sizeof(float))
+        shared_size = threads * job.scratch_size
+    elif wide > job.k:
+        shared_size = m * wide * sizeof(float)
+    if shared_size:
+        memory = <char *>alloc(shared_size)
+        if memory == NULL:
+            return -1
+    if job.integer:
+        job.steps, job.sums, job.starts = <float *>memory, <float *>(memory + small), <int32_t *>(memory + 2 * small)
+        job.q = <int8_t *>(memory + 3 * small)
+        parallel(round_task, &job, (m + ROUNDED - 1) // ROUNDED, min(<int64_t>threads, (m + ROUNDED - 1) // ROUNDED))
+    elif m > FL_NBITS_FEW:
+        job.scratch = memory
+    elif wide > job.k:
+        memset(memory, 0, m * wide * sizeof(float))
+        for i in range(m):
+            memcpy(memory + i * wide * sizeof(float), x + i * job.k, job.k * sizeof(float))
+        job.one.x, job.one.pitch = <const float *>memory, wide
+    parallel(task, &job, tasks, threads)
+    release(memory)
+    return 0
+
+
+cdef int plan_nbits(Job *job, PackedBits packed, tuple given, int mode, activation) except -1:
+    cdef int64_t known[2]
+    cdef int64_t m, rows
+    cdef int most
+    known[0], known[1] = packed.k, packed.n
+    FIT.check(known, given, 0)
+    if mode not in NBITS_SUMS.values():
+        raise ArgumentError(f"nbits: mode is {mode}: expected one of {NBITS_SUMS}")
+    memset(job, 0, sizeof(Job))
+    m = given[0][0] if isinstance(given[0], tuple) else cnp.PyArray_DIM(<cnp.ndarray>given[0], 0)
+    job.level, job.one, job.k, job.n = level(), packed.one, packed.k, packed.n
+    job.code, job.a, job.b = activation
+    job.one.m, job.one.pitch, job.one.ldc, job.one.bias = m, packed.k, packed.n, packed.bias
+    job.one.chunk = FL_KC if job.level.fine != NULL else FL_FINE
+    # In strict precision nothing is rounded to bytes.
+    job.integer = mode == INTEGER and job.level.fine != NULL
+    job.work = fmax((0.5 if job.integer else 2.0) * m * packed.n * packed.k, <double>READ * packed.n * packed.k) if m else 0
+    most = hands(job.work)
+    rows = even(m, ROWS)
+    job.width = shared(packed.n, COLS, FL_PANEL, 4 * FL_PANEL, (m + rows - 1) // rows, most)
+    job.col_tasks = (packed.n + job.width - 1) // job.width
+    job.row_tasks = (m + rows - 1) // rows
+    return 0
+
+
+@cython.final
+cdef class PackedBits:
+    """Weights in panels of columns. Immutable; may be used by any number of threads at once."""
+    cdef fl_nbits one
+    cdef uint8_t *weights
+    cdef void *zeros
+    cdef float *bias
+    cdef int64_t n, k
+    cdef readonly int64_t nbytes
+
+    def __dealloc__(self):
+        release(self.weights)
+        release(self.zeros)
+        release(self.bias)
+
+
+cdef inline uint32_t turned(const uint8_t *group, int bits) noexcept nogil:
+    """The terms of a group, lowest bits first, in the order of nbits_types.h."""
+    cdef uint32_t all, to = 0, mask = (1 << bits) - 1
+    cdef int s, i
+    memcpy(&all, group, 4)
+    if bits == 8:
+        return all
+    for s in range(8 // bits):
+        for i in range(4):
+            to |= (all >> (bits * (4 * s + i)) & mask) << (8 * i + bits * s)
+    return to
+
+
+cdef void pack_weights(const uint8_t *w, const float *scale, PackedBits packed) noexcept nogil:
+    cdef int64_t p, b, g, j, column, bytes = packed.one.block * packed.one.bits // 8, groups = bytes // 4
+    cdef uint8_t *to = packed.weights
+    cdef uint32_t word
+    for p in range((packed.n + FL_PANEL - 1) // FL_PANEL):
+        for b in range(packed.one.blocks):
+            memset(to, 0, packed.one.record)
+            for j in range(min(<int64_t>FL_PANEL, packed.n - p * FL_PANEL)):
+                column = (p * FL_PANEL + j) * packed.one.blocks + b
+                for g in range(groups):
+                    word = turned(w + column * bytes + 4 * g, packed.one.bits)
+                    memcpy(to + (g * FL_PANEL + j) * 4, &word, 4)
+                memcpy(to + (groups * FL_PANEL + j) * 4, scale + column, 4)
+            to += packed.one.record
+
+
+cdef void *panels_of(cnp.ndarray array) except? NULL:
+    """Values (n, b) as [panels][b][16], those past n zero."""
+    n, b = (<object>array).shape
+    wide = np.zeros(((n + FL_PANEL - 1) // FL_PANEL * FL_PANEL, b), array.dtype)
+    wide[:n] = array
+    return copied(np.ascontiguousarray(wide.reshape(-1, FL_PANEL, b).transpose(0, 2, 1)), "nbits_pack")
+
+
+def nbits_pack(cnp.ndarray weight__nbq, cnp.ndarray scale__nb, cnp.ndarray zero__nb, cnp.ndarray bias__n, int64_t size, int bits):
+    """Weights (out, blocks, bytes of a block) with scales and zero points: see the reference."""
+    fits_bits((weight__nbq, scale__nb, zero__nb, bias__n), size, bits)
+    cdef PackedBits packed = PackedBits.__new__(PackedBits)
+    cdef const uint8_t *w = <const uint8_t *>cnp.PyArray_DATA(weight__nbq)
+    cdef const float *scale = <const float *>cnp.PyArray_DATA(scale__nb)
+    packed.n, packed.k = cnp.PyArray_DIM(weight__nbq, 0), size
+    packed.one.bits, packed.one.blocks = bits, cnp.PyArray_DIM(weight__nbq, 1)
+    packed.one.block = cnp.PyArray_DIM(weight__nbq, 2) * 8 // bits
+    packed.one.record = packed.one.block * bits * 2 + FL_PANEL * 4
+    packed.nbytes = (packed.n + FL_PANEL - 1) // FL_PANEL * packed.one.blocks * packed.one.record
+    packed.one.weights = packed.weights = <uint8_t *>need(packed.nbytes, "nbits_pack")
+    with nogil:
+        pack_weights(w, scale, packed)
+    packed.one.kind = FL_NBITS_HALF
+    if zero__nb is not None:
+        packed.one.kind = FL_NBITS_BYTES if zero__nb.dtype == np.uint8 else FL_NBITS_FLOATS
+        packed.one.zeros = packed.zeros = panels_of(zero__nb)
+        packed.nbytes += zero__nb.nbytes
+    if bias__n is not None:
+        wide = np.zeros((packed.n + FL_PANEL - 1) // FL_PANEL * FL_PANEL, np.float32)
+        wide[: packed.n] = bias__n
+        packed.bias = copied(wide, "nbits_pack")
+    return packed
+
+
+include "made/nbits.pxi"

@@ -1,0 +1,182 @@
+"""Products with weights of few bits: against the reference and `linear`, in any batch, at the edges of memory, with bad input."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.errors import ArgumentError, Error, ShapeError
+from fastlayers.kernels import dispatch
+from fastlayers.kernels.table import NBITS_SUMS, UNARY, Activation
+from tests.guard import guarded, guarded_empty
+
+EXACT, INTEGER = NBITS_SUMS["exact"], NBITS_SUMS["integer"]
+IDENTITY = Activation(0)
+ZEROS = (None, np.uint8, np.float32)
+SIZES = ((37, 100), (64, 256), (5, 15), (130, 700), (1, 1))  # columns, terms
+
+Weights = tuple[Any, ...]
+
+
+def weights(n: int, k: int, bits: int = 4, block: int = 32, zeros: Any = None, bias: bool = True) -> Weights:
+    """What `nbits_pack` takes. Zero points that are floats are no whole numbers."""
+    rng, blocks = np.random.default_rng(n * k + bits), -(-k // block)
+    numbers = rng.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8)
+    scales = rng.uniform(0.5, 1.5, (n, blocks)).astype(np.float32)
+    origin = None if zeros is None else rng.uniform(0, 1 << bits, (n, blocks)).astype(zeros)
+    return numbers, scales, origin, rng.standard_normal(n).astype(np.float32) if bias else None, k, bits
+
+
+def rows(m: int, k: int) -> np.ndarray:
+    return np.random.default_rng(m + k).standard_normal((m, k)).astype(np.float32)
+
+
+def product(x: np.ndarray, given: Weights, mode: int, activation: Activation = IDENTITY) -> np.ndarray:
+    out = np.full((len(x), len(given[0])), np.nan, np.float32)
+    dispatch.kernel("nbits")(x, dispatch.kernel("nbits_pack")(*given), out, mode, activation)
+    return out
+
+
+def by_reference(x: np.ndarray, given: Weights, mode: int) -> np.ndarray:
+    with fl.kernels.use("reference"):
+        return product(x, given, mode)
+
+
+def every() -> Iterator[Weights]:
+    """All kinds of weights, awkward sizes by turns."""
+    kinds = itertools.product((2, 4, 8), (16, 32, 64, 128, 256), ZEROS)
+    for (bits, block, zeros), (n, k) in zip(kinds, itertools.cycle(SIZES), strict=False):
+        yield weights(n, k, bits, block, zeros)
+
+
+@pytest.mark.without("reference")
+@pytest.mark.parametrize("mode", [EXACT, INTEGER])
+def test_all_kinds_of_weights(mode: int, variant: str) -> None:
+    for given in every():
+        x = rows(9, given[4])
+        got, want = product(x, given, mode), by_reference(x, given, mode)
+        np.testing.assert_allclose(got, want, rtol=0, atol=2e-6 * np.abs(want).max())
+
+
+@pytest.mark.without("reference")
+@pytest.mark.parametrize("mode", [EXACT, INTEGER])
+def test_bits_depend_on_no_batch_and_no_thread(mode: int, variant: str) -> None:
+    for given in (weights(*sizes, bits, 32, zeros) for sizes, bits, zeros in (((333, 700), 4, None), ((90, 1030), 8, np.uint8))):
+        x = rows(270, given[4])
+        whole = product(x, given, mode)
+        for m in (1, 2, 3, 4, 5, 8, 33):
+            np.testing.assert_array_equal(product(x[:m].copy(), given, mode), whole[:m])
+        before = fl.get_num_threads()
+        try:
+            fl.set_num_threads(3)
+            np.testing.assert_array_equal(product(x, given, mode), whole)
+            np.testing.assert_array_equal(product(x[:1].copy(), given, mode), whole[:1])
+        finally:
+            fl.set_num_threads(before)
+
+
+@pytest.mark.without("reference")
+def test_exact_sums_are_those_of_floats(variant: str) -> None:
+    """The order of `linear`, with weights that are rounded once."""
+    for bits, zeros in itertools.product((2, 4, 8), ZEROS):
+        given = weights(50, 610, bits, 64, zeros)
+        with fl.kernels.use("reference"):
+            packed = dispatch.kernel("nbits_pack")(*given)
+        w = ((packed.numbers__nbt - packed.zero__nb[..., None]) * given[1][..., None]).reshape(50, -1)[:, :610]
+        for m in (1, 20):
+            x, want = rows(m, 610), np.empty((m, 50), np.float32)
+            linear = dispatch.kernel("linear_pack")(np.ascontiguousarray(w), given[3])
+            dispatch.kernel("linear")(x, linear, want, None, IDENTITY)
+            np.testing.assert_array_equal(product(x, given, EXACT), want)
+
+
+def test_integer_sums_by_hand(variant: str) -> None:
+    """127 and -63.5, which becomes -64, times 3 - 2 and 0 - 2, in a block whose step is 1; the next block has a step of 2."""
+    numbers = np.full((1, 2, 4), 0b10101010, np.uint8)
+    numbers[0, 0, 0], numbers[0, 1, 0] = 0b10100011, 0b10101011
+    x = np.zeros((1, 17), np.float32)
+    x[0, :2], x[0, 16] = (127, -63.5), 254
+    scale = np.array([[0.5, 4]], np.float32)
+    assert product(x, (numbers, scale, None, None, 17, 2), INTEGER)[0, 0] == 0.5 * (127 + 128) + 4 * 254
+    assert product(x, (numbers, scale, None, None, 17, 2), EXACT)[0, 0] == 0.5 * (127 + 127) + 4 * 254
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, 1e-45])
+def test_values_at_the_ends_of_floats(value: float, variant: str) -> None:
+    """What is no number makes its row NaN or infinite, and no other one."""
+    given = weights(20, 90, 4, 32, np.uint8, bias=False)
+    for m in (2, 6):
+        x = rows(m, 90)
+        clean = {mode: product(x, given, mode) for mode in (EXACT, INTEGER)}
+        x[1, 70] = value
+        if value == 1e-45:
+            x[1] = value
+        for mode, want in clean.items():
+            got = product(x, given, mode)
+            np.testing.assert_array_equal(got[[0, *range(2, m)]], want[[0, *range(2, m)]])
+            if value == 1e-45:
+                assert np.abs(got[1]).max() < 1e-40
+            elif not np.isfinite(value):
+                assert not np.isfinite(got[1]).any()
+                assert np.isnan(got[1]).all() or mode == EXACT
+
+
+@pytest.mark.parametrize("edge", ["start", "end"])
+@pytest.mark.without("reference")
+def test_nothing_is_read_or_written_outside(edge: str, variant: str) -> None:
+    for given in every():
+        guards = tuple(guarded(a, edge) if isinstance(a, np.ndarray) else a for a in given)
+        packed = dispatch.kernel("nbits_pack")(*guards)
+        for m, mode in itertools.product((1, 3, 6), (EXACT, INTEGER)):
+            x, out = rows(m, given[4]), guarded_empty((m, len(given[0])), edge)
+            dispatch.kernel("nbits")(guarded(x, edge), packed, out, mode, IDENTITY)
+            np.testing.assert_array_equal(out, product(x, given, mode))
+
+
+def test_activation_comes_after_the_bias(variant: str) -> None:
+    given = weights(40, 64)
+    for m, mode in itertools.product((1, 6), (EXACT, INTEGER)):
+        x = rows(m, 64)
+        got = product(x, given, mode, Activation(UNARY["relu"].code))
+        np.testing.assert_array_equal(got, np.maximum(product(x, given, mode), 0))
+
+
+def test_nothing_of_it(variant: str) -> None:
+    given = weights(20, 64)
+    assert product(rows(0, 64), given, EXACT).shape == (0, 20)
+    none = tuple(a[:0] if isinstance(a, np.ndarray) else a for a in given)
+    assert product(rows(3, 64), none, INTEGER).shape == (3, 0)
+
+
+def _nan(array: np.ndarray) -> np.ndarray:
+    array = array.copy()
+    array[-1, -1] = np.nan
+    return array
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        (lambda w: (w[0], w[1][:, :-1].copy(), *w[2:]), ShapeError, "scale has shape"),
+        (lambda w: (w[0], w[1], w[2][:-1].copy(), *w[3:]), ShapeError, "zero has shape"),
+        (lambda w: (w[0][:, :, :-1].copy(), *w[1:]), ShapeError, "terms a block: expected 16, 32"),
+        (lambda w: (*w[:4], 200, w[5]), ShapeError, "size is 200"),
+        (lambda w: (*w[:4], 0, w[5]), ShapeError, "size is 0"),
+        (lambda w: (*w[:5], 3), ArgumentError, "bits is 3: expected 2, 4 or 8"),
+        (lambda w: (w[0], _nan(w[1]), *w[2:]), ArgumentError, "scale has NaN"),
+        (lambda w: (*w[:2], _nan(w[2]), *w[3:]), ArgumentError, "zero has NaN"),
+    ],
+)
+def test_what_is_refused(change: Any, error: type[Error], text: str, variant: str) -> None:
+    with pytest.raises(error, match=f"^nbits_pack: .*{text}"):
+        dispatch.kernel("nbits_pack")(*change(weights(20, 96, 4, 32, np.float32)))
+
+
+def test_sums_that_do_not_exist(variant: str) -> None:
+    with pytest.raises(ArgumentError, match=r"^nbits: mode is 2"):
+        product(rows(1, 64), weights(20, 64), 2)

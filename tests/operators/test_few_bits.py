@@ -1,0 +1,155 @@
+"""MatMulNBits and GatherBlockQuantized next to onnxruntime, and what is refused of them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import fastlayers as fl
+from fastlayers.errors import ArgumentError, Error
+
+pytestmark = pytest.mark.onnxruntime
+
+F32 = np.dtype(np.float32)
+
+
+def model(op: str, x: tuple[str, Any, tuple[Any, ...]], constants: list[Any], place: int = 0, **attributes: Any) -> bytes:
+    """One node. `constants`: its other inputs, arrays, tensors or None; `place`: where x stands among them."""
+    names = [f"c{i}" if c is not None else "" for i, c in enumerate(constants)]
+    names.insert(place, "x")
+    node = helper.make_node(op, names, ["y"], domain="com.microsoft", **attributes)
+    tensors = [c if isinstance(c, onnx.TensorProto) else onnx.numpy_helper.from_array(c) for c in constants if c is not None]
+    for name, tensor in zip([f"c{i}" for i, c in enumerate(constants) if c is not None], tensors, strict=True):
+        tensor.name = name
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info(*x)], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], tensors
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    made: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    return made
+
+
+def by_onnxruntime(file: bytes, x: np.ndarray) -> np.ndarray:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(None, {"x": x})[0])
+
+
+def product(n: int, k: int, bits: int, block: int, zeros: str = "", level: int = 1, bias: bool = False) -> bytes:
+    rng, blocks = np.random.default_rng(n + k), -(-k // block)
+    weights = rng.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8)
+    scales = (rng.uniform(0.5, 1.5, (n, blocks)) / (np.sqrt(k) * 2 ** (bits - 2))).astype(np.float32)
+    origin: Any = None
+    if zeros == "bytes":
+        origin = rng.integers(0, 256, (n, -(-blocks * bits // 8))).astype(np.uint8)
+    elif zeros:
+        origin = rng.uniform(0, 1 << bits, (n, blocks)).astype(np.float32)
+    added = rng.standard_normal(n).astype(np.float32) if bias else None
+    constants = [weights, scales, origin, None, added]
+    while constants[-1] is None:
+        constants.pop()
+    attributes = {"K": k, "N": n, "bits": bits, "block_size": block, "accuracy_level": level}
+    return model("MatMulNBits", ("x", TensorProto.FLOAT, ("m", k)), constants, **attributes)
+
+
+def compare(file: bytes, x: np.ndarray, bound: float) -> None:
+    want = by_onnxruntime(file, x)
+    np.testing.assert_allclose(fl.load(file)(x), want, rtol=0, atol=bound * np.abs(want).max())
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_exact_products_are_those_of_onnxruntime(bits: int, variant: str) -> None:
+    for block, zeros, (n, k) in itertools.product((16, 32, 64, 128, 256), ("", "bytes", "floats"), ((33, 100), (64, 512))):
+        if bits != 4 and zeros == "floats":  # which onnxruntime refuses
+            continue
+        file = product(n, k, bits, block, zeros, bias=k == 100)
+        for m in (1, 6):
+            compare(file, np.random.default_rng(m).standard_normal((m, k)).astype(np.float32), 2e-6)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_integer_products_are_near_those_of_onnxruntime(bits: int, variant: str) -> None:
+    """Its kernels of level 4 round rows by the same steps; where it has none for a case, it computes with floats."""
+    for block, zeros, m in itertools.product((16, 32, 64, 128), ("", "bytes"), (1, 6)):
+        x = np.random.default_rng(m).standard_normal((m, 512)).astype(np.float32)
+        compare(product(64, 512, bits, block, zeros, 4), x, 1e-2)
+        exact, integer = (fl.load(product(64, 512, bits, block, zeros, level))(x) for level in (1, 4))
+        assert 1e-5 < np.abs(exact - integer).max() / np.abs(exact).max() < 1e-2
+        if variant.startswith("aot"):
+            strict = [fl.load(product(64, 512, bits, block, zeros, level), precision="strict")(x) for level in (1, 4)]
+            np.testing.assert_array_equal(*strict)
+
+
+def table(rows: int, columns: int, bits: int, kind: str, block: int, zeros: bool, axes: tuple[int, int]) -> bytes:
+    """`kind`: "bytes", or the name of a type of four bits."""
+    rng = np.random.default_rng(rows)
+    shape = [rows, columns]
+    if kind == "bytes":
+        data: Any = rng.integers(0, 256, (rows, columns * bits // 8)).astype(np.uint8)
+    else:
+        low = -8 if kind == "INT4" else 0
+        data = helper.make_tensor("d", TensorProto.DataType.Value(kind), shape, rng.integers(low, low + 16, shape).reshape(-1))
+    blocks = list(shape)
+    blocks[axes[1]] = -(-blocks[axes[1]] // block)
+    scales = rng.uniform(0.5, 1.5, blocks).astype(np.float32)
+    origin: Any = None
+    if zeros and kind == "bytes":
+        origin = rng.integers(0, 256, (blocks[0], -(-blocks[1] * bits // 8))).astype(np.uint8)
+    elif zeros:
+        origin = helper.make_tensor(
+            "z", TensorProto.DataType.Value(kind), blocks, rng.integers(low, low + 16, blocks).reshape(-1)
+        )
+    constants = [data, scales] + ([] if origin is None else [origin])
+    attributes = {"gather_axis": axes[0], "quantize_axis": axes[1], "block_size": block}
+    if kind == "bytes":
+        attributes["bits"] = bits
+    return model("GatherBlockQuantized", ("x", TensorProto.INT64, None), constants, 1, **attributes)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize(
+    ("bits", "kind", "axes"),
+    [
+        (4, "bytes", (0, 1)), (8, "bytes", (0, 1)), (4, "UINT4", (0, 1)), (4, "INT4", (0, 1)), (4, "INT4", (1, 0)),
+        (4, "UINT4", (0, 0)), (4, "INT4", (1, 1)),
+    ],
+)  # fmt: skip
+def test_gathered_rows_are_those_of_onnxruntime(bits: int, kind: str, axes: tuple[int, int], zeros: bool) -> None:
+    for columns, block in ((96, 32), (64, 64), (80, 32), (10, 16)):
+        file = table(40, columns, bits, kind, block, zeros, axes)
+        size = 40 if axes[0] == 0 else columns
+        for indices in (np.array([[1, 0], [size - 1, -2]]), np.array(3), np.zeros((0, 2), np.int64)):
+            np.testing.assert_array_equal(fl.load(file)(indices), by_onnxruntime(file, indices))
+
+
+def test_scales_that_are_no_numbers_are_refused() -> None:
+    file = product(8, 32, 4, 32)
+    made = onnx.load_from_string(file)
+    scales = np.full((8, 1), np.nan, np.float32)
+    made.graph.initializer[1].CopyFrom(onnx.numpy_helper.from_array(scales, "c1"))
+    with pytest.raises(ArgumentError, match=r"scale has NaN"):
+        fl.load(made.SerializeToString())(np.ones((1, 32), np.float32))
+
+
+@pytest.mark.parametrize(
+    "change", [{"bits": 3}, {"block_size": 24}, {"block_size": 64}, {"gather_axis": 1}, {"quantize_axis": 5}]
+)
+def test_tables_that_do_not_fit_are_refused(change: dict[str, int]) -> None:
+    made = onnx.load_from_string(table(40, 96, 4, "bytes", 32, True, (0, 1)))
+    attributes = {a.name: a.i for a in made.graph.node[0].attribute} | change
+    del made.graph.node[0].attribute[:]
+    made.graph.node[0].attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+    with pytest.raises(Error, match=r"GatherBlockQuantized \(y\): "):
+        fl.load(made.SerializeToString())
+    file = table(40, 96, 4, "bytes", 32, True, (0, 1))
+    for wrong in (40, -41):
+        with pytest.raises(Error, match=r"GatherBlockQuantized \(y\): "):
+            fl.load(file)(np.array([wrong]))

@@ -1,4 +1,4 @@
-"""How near results are: ours and ONNX Runtime's against the same file evaluated in float64.
+"""Errors of results: ours and ONNX Runtime's against the same file evaluated in float64.
 
 `double` turns a model's numbers to float64, which changes no weight; `evaluated` runs that with onnx's own reference, but for
 operators that it computes in float32 or number by number. `python -m bench.networks accuracy` asks for it.
@@ -254,7 +254,7 @@ def _sampled(x: np.ndarray, grid: np.ndarray, corners: bool) -> np.ndarray:
 def _pads(
     how: str | None, size: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Any
 ) -> list[int]:
-    """What a convolution or pool is padded with, at the beginning of each axis and then at the end."""
+    """Padding of a convolution or pool, at the beginning of each axis and then at the end."""
     if how not in ("SAME_UPPER", "SAME_LOWER"):
         return list(pads or [0] * 2 * len(size))
     wholes = [
@@ -267,7 +267,7 @@ def _pads(
 def _windows(
     x: np.ndarray, how: str | None, ceil_mode: int | None, dilations: Any, kernel: Any, pads: Any, strides: Any, fill: float
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """What a pool sees at each place, and padded ones: where the input is, and where it is or was asked to be padded."""
+    """Windows of a pool at each position, and padded ones: inside the input, and inside the input or its declared padding."""
     axes = len(kernel)
     strides, dilations = strides or [1] * axes, dilations or [1] * axes
     pads = _pads(how, x.shape[2:], kernel, strides, dilations, pads)
@@ -300,7 +300,7 @@ class Errors(NamedTuple):
 
 
 def errors(got: Sequence[Any], want: Sequence[Any]) -> Errors:
-    """How far results are from the float64 ones; infinity where shapes, integers or what is finite differ."""
+    """Errors of results against float64; infinity where shapes, integers or the sets of finite values differ."""
     worst = rms = 0.0
     for g, w in zip(got, want, strict=True):
         g, w = np.asarray(g), np.asarray(w)

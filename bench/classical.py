@@ -21,7 +21,7 @@ COLUMNS, ROWS = 30, 10_000
 
 
 def models(threads: int) -> Iterator[tuple[str, Callable[[np.ndarray, np.ndarray], Any]]]:
-    """What trains each model."""
+    """Yields each model's name and the function that trains it."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import SVC

@@ -37,7 +37,8 @@ def answers() -> bool:
 
 
 def count_answers(forks: int) -> int:
-    """How many of that many forks answered: a quarter each from the main thread or another, with the pool idle or in use."""
+    """Counts the forks that answered, of so many: a quarter each from the main thread or another, with the pool idle or in
+    use."""
     stop = threading.Event()
 
     def use_pool() -> None:

@@ -159,7 +159,7 @@ def sizes(work: Path) -> dict[str, tuple[float, float]]:
 
 
 def answers(folder: Path) -> str:
-    """What a new process says."""
+    """Output of a new process."""
     command = ["env", "-i", sys.executable, "-I", "-B", "-c", CALL]
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
 

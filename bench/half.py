@@ -88,7 +88,7 @@ def openvino(file: bytes, x: np.ndarray) -> Callable[[], np.ndarray] | None:
 
 
 def feeds(path: Path, model: fl.Model) -> dict[str, np.ndarray]:
-    """What a network in a file gets: see the module."""
+    """Inputs for a network in a file: see the module."""
     beside = path.with_suffix(".npz")
     if beside.exists():
         with np.load(beside) as file:

@@ -1,4 +1,4 @@
-"""What idle seconds after threaded use cost: ``python -m bench.idle [10]`` sleeps that long and prints the processor time.
+"""Processor time of idle seconds after threaded use: ``python -m bench.idle [10]`` sleeps that long and prints it.
 
 It asks for processor time, which the stopwatch does not measure: the clock of the wall is what it sleeps by.
 """

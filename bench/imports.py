@@ -1,4 +1,4 @@
-"""What importing fastlayers costs after numpy: time, modules, threads; and how large the package is.
+"""Cost of importing fastlayers after numpy: time, modules, threads; and the size of the package.
 
 python -m bench.imports [--runs 20]
 

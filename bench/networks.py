@@ -41,7 +41,7 @@ def chosen(words: Sequence[str], names: Iterable[str]) -> list[str]:
 
 
 def file_of(folder: Path, name: str) -> Path:
-    """Where a network's file is, or is to be; its inputs are beside it."""
+    """Path of a network's file, whether it exists or not; its inputs are next to it."""
     return folder / f"{name.replace(' ', '__')}.onnx"
 
 
@@ -78,7 +78,7 @@ def put(path: Path, content: bytes, feeds: Mapping[str, np.ndarray]) -> None:
 
 
 def taken(folder: Path, name: str) -> Model:
-    """What `put` wrote."""
+    """Reads the network that `put` wrote."""
     path = file_of(folder, name)
     with np.load(path.with_suffix(".npz")) as kept:
         feeds = {key.removeprefix("in "): kept[key] for key in kept.files if key.startswith("in ")}
@@ -89,7 +89,7 @@ def taken(folder: Path, name: str) -> Model:
 
 
 def case_name(name: str, variant: str, threads: int) -> str:
-    """How a file calls a network that is measured in this way."""
+    """Name, in a file of figures, of a network that is measured in this way."""
     return f"{name}, {variant}, {threads} thread{'s' * (threads > 1)}"
 
 
@@ -122,7 +122,7 @@ def run(folder: Path, names: Sequence[str], threads: int, variant: str, options:
 
 
 def one(engines: Mapping[str, Any], model: Model, seconds: float) -> tuple[dict[str, Any], dict[str, Times]]:
-    """What is found of a network, and all times: of an engine, the median of the best times of some runs counts."""
+    """Figures of a network, and all times: of an engine, the median of the best times of some runs counts."""
     names, notes = answers(engines, model, TOLERANCE)
     first = bursts(engines, names, 0.0, 1)  # a call each
     longest = max((times.best for times in first.values()), default=0.0)
@@ -158,7 +158,7 @@ def _two(number: float | None) -> str:
 
 
 def _numpy(row: Mapping[str, Any]) -> str:
-    """What runs in numpy, and what part of the time it takes."""
+    """Steps that run in numpy, and their share of the time."""
     words = [f"{op} x{count}" if count > 1 else op for op, count in sorted(row["numpy"].items())]
     return ("in stages " if row["staged"] else "") + (f"numpy {row['numpy_share']:.1%}: {' '.join(words)} " if words else "")
 

@@ -1,4 +1,4 @@
-"""What somebody would write in numpy, in float32: the yardstick that Numba's kernels must not fall behind.
+"""Plain formulations in numpy, in float32, as a user would write them: the yardstick that Numba's kernels must not fall behind.
 
 Each formulation takes a case's arguments, by name, and gives a function without arguments that computes the result. What is done
 once for many calls is done outside of it: weights that are turned, places that are counted.

@@ -1,4 +1,4 @@
-"""What more threads would do for a network, foreseen from how its steps are really cut for them.
+"""Estimates the time of a network on more threads, from how its steps are split for them.
 
     python -m bench.scaling model.onnx                       on 1, 2, 4, 8 and 64 threads
     python -m bench.scaling model.onnx --shape x=1,3,224,224 --top 20

@@ -208,7 +208,7 @@ def drive(port: int, request: bytes, clients: int, seconds: float, warm: float =
 
 
 class Told:
-    """What is measured: lines of a table, and the file."""
+    """Report of the measurement: lines of a table, and the file."""
 
     def __init__(self) -> None:
         self.times: dict[str, dict[str, Times]] = {}
@@ -216,7 +216,7 @@ class Told:
         self.errors: dict[str, int] = {}
 
     def line(self, case: str, name: str, latencies: list[float], bad: list[int], seconds: float) -> str:
-        """What clients met, as the end of a line."""
+        """Summary of the clients' results, as the end of a line."""
         self.errors[f"{case}: {name}"] = len(bad)
         self.rates[f"{case}: {name}"] = len(latencies) / seconds
         if not latencies:

@@ -32,7 +32,7 @@ def _model(net: fl.Layer, *shape: int | str) -> fl.Model:
 
 
 def scenes() -> dict[str, Scene]:
-    """What threads do, by name."""
+    """Work of the threads, by name."""
     lstm = _model(fl.LSTM(32, 32), "t", 1, 32)
     encoder = _model(fl.Sequential(*[fl.TransformerEncoderLayer(16, 2, 32, batch_first=True) for _ in range(4)]), "n", "t", 16)
     layers = fl.Sequential(*[fl.Linear(16, 16) for _ in range(20)])
@@ -106,7 +106,7 @@ def busy(threads: int, work: Callable[[int], object]) -> Iterator[None]:
 
 
 def count_answers(scene: Scene, forks: int) -> int:
-    """How many of that many children answered."""
+    """Counts the children that answered, of so many."""
     threads, work = scene
     good = 0
     with busy(threads, work):

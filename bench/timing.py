@@ -27,7 +27,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def each(times: Times, count: int) -> Times:
-    """Of calls that do `count` things: the time of one."""
+    """Time of one thing, of calls that do `count` things."""
     return times_of([sample / count for sample in times.samples])
 
 

@@ -1,4 +1,4 @@
-"""What Cython has to know of the engine's headers. They keep to a part of C that is easily read; the rest is refused."""
+"""Declarations for Cython from the engine's headers. They keep to a part of C that is easily read; the rest is refused."""
 
 from __future__ import annotations
 

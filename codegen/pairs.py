@@ -130,7 +130,7 @@ def _pair(item: Any, plan: _Plan, plain: Collection[str]) -> str:
 
 
 def _passed(kind: str, name: str, names: dict[str, str], arrays: Sequence[str]) -> str:
-    """What is passed as one argument of a plan; words in capitals stand for what differs between arrays and shapes."""
+    """Expressions passed as one argument of a plan; words in capitals stand for parts that differ between arrays and shapes."""
     if name == "owned":
         return "OWNED"
     if name == "given":

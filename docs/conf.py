@@ -11,6 +11,9 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT), str(HERE)]
 
+import make_layers  # noqa: E402
+import make_operators  # noqa: E402
+
 import fastlayers  # noqa: E402
 
 project = "fastlayers"
@@ -37,14 +40,12 @@ napoleon_numpy_docstring = False
 linkcheck_ignore = [r"https?://"]  # what is elsewhere changes without us
 
 DOORS = {
-    "Start": "start/install start/first-steps onnxruntime start/torch start/keras start/layers",
-    "How to": "how-to/services how-to/streaming how-to/batches export how-to/deploy how-to/scaling scaling how-to/speed-checks "
+    "Start": "start/install models onnxruntime start/torch start/keras start/layers",
+    "How to": "how-to/services how-to/streaming how-to/batches export how-to/deploy how-to/scaling how-to/speed-checks "
     "how-to/inspect how-to/operators how-to/untrusted cuda",
-    "Reference": "models reference/api layers operators reference/operators-table reference/supported reference/commands "
-    "reference/environment reference/errors",
-    "Explanation": "explanation/how explanation/architecture explanation/exactness explanation/threads explanation/memory "
-    "explanation/variants "
-    "explanation/speed explanation/comparison decisions/README",
+    "Reference": "reference/api layers operators reference/supported reference/commands reference/environment reference/errors",
+    "Explanation": "explanation/architecture explanation/exactness explanation/threads explanation/memory explanation/variants "
+    "explanation/speed decisions/README",
 }
 
 
@@ -62,35 +63,6 @@ def toctrees() -> str:
     )
 
 
-def operators_table() -> str:
-    """Every operator of ONNX, a row each: searched and sorted in the browser."""
-    import make_operators
-
-    from fastlayers.formats.onnx.canonical import DOMAINS
-    from fastlayers.formats.onnx.schema import schemas
-    from fastlayers.operators import OPERATORS
-
-    rows = []
-    for name, schema in schemas().items():
-        word = "refused" if name in make_operators.REFUSED else make_operators.how(name)
-        rows.append((name, "ai.onnx", str(schema.since), word, make_operators.REFUSED.get(name, "")))
-    for domain, table in DOMAINS.items():
-        rows += [(name, domain, "1", make_operators.how(name), "") for name in table if domain]
-    lines = [
-        "# Operators of ONNX, as a table",
-        "",
-        "Click on a heading to sort, type to filter. What the words mean, and TensorFlow Lite and Keras, are on the page",
-        "[Operators](../operators.md).",
-        "",
-        "| operator | domain | since | runs as | streams | note |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for name, domain, since, word, note in sorted(rows):
-        traits = OPERATORS[name].traits if name in OPERATORS else None
-        lines.append(f"| {name} | {domain} | {since} | {word} | {'yes' if traits is not None and traits.time else ''} | {note} |")
-    return "\n".join(lines) + "\n"
-
-
 def commands() -> str:
     """The command line, from its parser's own help."""
     from fastlayers.cli import _parser
@@ -104,14 +76,7 @@ def commands() -> str:
     return "\n".join(parts) + "\n"
 
 
-def layers() -> str:
-    """Every layer and function, from the docstrings."""
-    import make_layers
-
-    return make_layers.page()
-
-
-MADE = {"layers": layers, "reference/operators-table": operators_table, "reference/commands": commands}
+MADE = {"layers": make_layers.page, "operators": make_operators.page, "reference/commands": commands}
 
 
 def outside(text: str, page: Path) -> str:

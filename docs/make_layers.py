@@ -86,9 +86,11 @@ def members(module: ModuleType, public: list[str]) -> list[str]:
 
 
 def families(package: ModuleType) -> list[ModuleType]:
-    """The public modules of a package."""
-    found = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
-    return [importlib.import_module(f"{package.__name__}.{name}") for name in found]
+    """Modules of a package that define its public names."""
+    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
+    if package is not fl.functional:  # whose files are all private
+        names = [name for name in names if not name.startswith("_")]
+    return [importlib.import_module(f"{package.__name__}.{name}") for name in sorted(names)]
 
 
 def page() -> str:
@@ -103,10 +105,10 @@ def page() -> str:
             if not names:
                 continue
             first = (inspect.getdoc(module) or "").split("\n\n")[0].replace("\n", " ")
-            heading = f"{title}: {module.__name__.rpartition('.')[2].replace('_', ' ')}"
+            family = module.__name__.rpartition(".")[2].strip("_")
+            heading = f"{title}: {family.replace('_', ' ')}"
             contents.append(f"- [{heading}](#{anchor(heading)}): " + ", ".join(f"`{n}`" for n in names))
             parts.append(f"### {heading}\n\n{first}")
-            family = module.__name__.rpartition(".")[2]
             if title == "Layers" and family in PICTURES:
                 parts.append(f"![{PICTURES[family][1]}]({PICTURES[family][0]})\n\n{PICTURES[family][1]}.")
             for name in names:

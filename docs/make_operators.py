@@ -1,16 +1,8 @@
-"""Writes operators.md: every operator and layer of each file format, and what runs it, from the tables of the code.
-
-    python docs/make_operators.py [--check]
-
-`--check` writes nothing and fails if the page is not what the tables say.
-"""
+"""Page of every operator and layer of each file format, and what runs it, from the tables of the code: conf.py writes it."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import keras_names
 
@@ -26,10 +18,9 @@ from fastlayers.operators import OPERATORS, Traits
 from fastlayers.operators.control import CONTROL
 from fastlayers.operators.sequence import SEQUENCES
 
-PAGE = Path(__file__).with_name("operators.md")
 HEAD = f"""# What of each file format is read
 
-Made from the code's tables by `python docs/make_operators.py`. A file that has anything else is refused when it is loaded, by one
+A file that has anything else is refused when it is loaded, by one
 error that lists all of it: so is an attribute, an option, a word of a layer's configuration or of a node that nothing reads, each
 with its value, unless it is known to change no result (training, names, initial weights; tables in the code say which, and why).
 
@@ -56,7 +47,6 @@ REFUSED = {
     "RegexFullMatch": "a pattern of a file may take time without bound",
 }  # fmt: skip
 NO_OPERATORS = {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
-ORDER = ("native", "stages", "rewritten", "numpy")
 
 
 def how(name: str) -> str:
@@ -75,21 +65,13 @@ def joined(names: Iterable[str]) -> str:
 
 
 def onnx() -> list[str]:
-    """ONNX's own operators by what runs them, then those of other domains."""
-    lines = ["| runs as | operators (since operator set) |", "| --- | --- |"]
-    found: dict[str, list[str]] = {}
-    for name, schema in schemas().items():
-        word = f"refused: {REFUSED[name]}" if name in REFUSED else how(name)
-        found.setdefault(word, []).append(f"{name} ({schema.since})" if schema.since > OLDEST else name)
-    for word in (*ORDER, *sorted(word for word in found if word not in ORDER)):
-        lines.append(f"| {word} | {joined(found[word])} |")
-    for domain, table in sorted(DOMAINS.items()):
-        if domain and table:
-            lines += ["", f"### {domain}", "", "| runs as | operators |", "| --- | --- |"]
-            words: dict[str, list[str]] = {}
-            for name in table:
-                words.setdefault(how(name), []).append(name)
-            lines += [f"| {word} | {joined(names)} |" for word, names in sorted(words.items())]
+    """Table of ONNX's own operators and those of other domains, which the browser sorts and filters."""
+    rows = [(name, "ai.onnx", schema.since, "refused" if name in REFUSED else how(name)) for name, schema in schemas().items()]
+    rows += [(name, domain, 1, how(name)) for domain, table in DOMAINS.items() if domain for name in table]
+    lines = ["| operator | domain | since | runs as | streams | note |", "| --- | --- | --- | --- | --- | --- |"]
+    for name, domain, since, word in sorted(rows):
+        streams = name in OPERATORS and OPERATORS[name].traits.time
+        lines.append(f"| {name} | {domain} | {since} | {word} | {'yes' if streams else ''} | {REFUSED.get(name, '')} |")
     return lines
 
 
@@ -158,20 +140,3 @@ def page() -> str:
             "",
         ]
     )
-
-
-def main() -> int:
-    """Writes or checks."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
-    text = page()
-    if not parser.parse_args().check:
-        PAGE.write_text(text, encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != text:
-        print("docs/operators.md is out of date: run python docs/make_operators.py", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,4 +1,5 @@
-"""What plain arguments of public functions and layers may be: said once, in annotations, and checked here, with one wording.
+"""Types that plain arguments of public functions and layers may have: declared once, in annotations, and checked here, with one
+wording.
 
 An annotation says which types an argument takes; its range, where there is one, stands in the function's own rule, which calls
 `ir.checks`. Here whatever could not even be looked at is refused before a rule sees it: a value of a third-party type, a
@@ -54,7 +55,7 @@ def shown(value: Any) -> str:
 
 
 def no_memory(op: str) -> LimitError:
-    """What is raised where numpy finds no memory."""
+    """Returns the error to raise where numpy finds no memory."""
     return LimitError(f"{op}: no memory for what has to be made of it")
 
 
@@ -198,7 +199,7 @@ def _looked(kinds: Mapping[str, _Kind | None], op: str, names: Sequence[str], va
 
 
 def checker(op: str, function: Any, skip: int = 0) -> tuple[int, Check]:
-    """What checks the plain arguments of a call, and how many arguments come before the first of them.
+    """Returns a function that checks the plain arguments of a call, and the number of arguments before the first of them.
 
     The first `skip` parameters are left out. Annotations are read when the first call needs them, not on import.
     """

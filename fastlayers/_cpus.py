@@ -1,4 +1,4 @@
-"""How many processors the machine grants this process: its affinity, and the quotas of its control groups."""
+"""Number of processors that the machine grants this process: by its affinity, and by the quotas of its control groups."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _QUOTAS = {"cgroup2": ("cpu.max",), "cgroup": ("cpu.cfs_quota_us", "cpu.cfs_peri
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
-    """How many processors this process may use, at least 1: what it is bound to, or less if its control group has a quota."""
+    """Number of processors this process may use, at least 1: those it is bound to, or fewer if its control group has a quota."""
     return min(bound_cpus(), quota_cpus(root))
 
 
 def bound_cpus() -> int:
-    """How many processors the process is bound to, whatever the calling thread has bound itself to."""
+    """Number of processors the process is bound to, whatever the calling thread has bound itself to."""
     if sys.version_info >= (3, 13) and (os.environ.get("PYTHON_CPU_COUNT") or "cpu_count" in sys._xoptions):
         return os.process_cpu_count() or 1  # Python was told
     if hasattr(os, "sched_getaffinity"):
@@ -30,7 +30,7 @@ def bound_cpus() -> int:
 
 
 def quota_cpus(root: Path = Path("/")) -> int:
-    """How many processors' time the control groups grant, at least 1; more than any machine has if they do not say.
+    """Processors whose time the control groups grant, at least 1; more than any machine has if there is no quota.
 
     A part of a processor counts as a whole one: with a quota of 1.5, one thread would leave a third of it unused.
     """

@@ -33,7 +33,7 @@ def as_numpy(value: Any) -> np.ndarray:
 
 
 def _exchanged(value: Any) -> np.ndarray | None:
-    """What numpy itself refuses, by way of its library; None if there is no way."""
+    """Converts, through its own library, an array that numpy itself refuses; None if there is no way."""
     kind = type(value)
     try:
         if hasattr(kind, "detach") and hasattr(kind, "float"):  # as torch's tensors; asked of the type, which no file can fill

@@ -1,4 +1,4 @@
-"""What a fork waits for: work of other threads that a child could neither finish nor begin again.
+"""Waits before a fork for work of other threads that a child could neither finish nor begin again.
 
 A child has only the thread that forked. What another thread was doing stays half done in it; where that is an entry that is
 missing in a cache, the child makes it again (see `_locks`), but a module that was being imported keeps its lock shut for ever,

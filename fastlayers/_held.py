@@ -1,4 +1,5 @@
-"""What memory the package holds, and giving back what it does not use. Who holds some says so: see `held_by`, `map_of`."""
+"""Accounts for the memory that the package holds, and gives back the unused part. Holders register themselves: see `held_by`,
+`map_of`."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class Memory(NamedTuple):
 
 
 class Holder(Protocol):
-    """Who holds memory of models."""
+    """Protocol of objects that hold memory for models."""
 
     def held(self) -> tuple[int, int]:
         """Bytes of packed weights, and of bindings."""
@@ -60,8 +61,8 @@ def map_of(mapping: Any) -> Any:
 
 
 def unread(array: Any) -> None:
-    """Of an array that is part of a mapped file, and has been read for the time being: the process drops its pages. The system
-    has them still, or reads them from the file again if somebody asks.
+    """Drops the pages of an array of a mapped file from the process, after it has been read. The system has them still, or
+    reads them from the file again if somebody asks.
     """
     base = array
     while isinstance(base, (np.ndarray, memoryview)):
@@ -77,7 +78,7 @@ def unread(array: Any) -> None:
 
 
 def memory() -> Memory:
-    """What memory the package holds in this process.
+    """Memory that the package holds in this process, by kind.
 
     Arrays of callers, and what numpy and Python take themselves, are not in it.
 

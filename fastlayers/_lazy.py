@@ -1,4 +1,4 @@
-"""What is imported when it is first asked for: names of packages, and entries of registries.
+"""Imports on first use: names of packages, and entries of registries.
 
 A process that runs one network needs a small part of the package, and importing the rest would take longer than the network's
 first answer. `exports` makes the ``__getattr__`` of a package (PEP 562), `Registry` is a dict whose entries are found by name.

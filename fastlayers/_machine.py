@@ -1,4 +1,4 @@
-"""How much memory this machine grants."""
+"""Amount of memory that this machine grants."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ else:
     _NOT_TAKEN = frozenset({"__module__", "__classcell__", "__firstlineno__", "__static_attributes__"})
 
     class _Methods:
-        """What `collections.namedtuple` gives every class."""
+        """Methods that `collections.namedtuple` gives every class."""
 
         __slots__ = ()
 

@@ -18,12 +18,12 @@ def halves(total: int, lower: bool = False) -> tuple[int, int]:
 
 
 def same_padding(size: int, reach: int, stride: int, lower: bool = False) -> tuple[int, int]:
-    """What is added before and after an axis for ``ceil(size / stride)`` windows: the odd one after, or before if `lower`."""
+    """Padding before and after an axis for ``ceil(size / stride)`` windows: the odd one after, or before if `lower`."""
     return halves(max((-(-size // stride) - 1) * stride + reach - size, 0) if size else 0, lower)
 
 
 def windows_along(size: _Dim, pads: tuple[int, int] | None, reach: int, stride: int, ceil: bool = False) -> _Dim:
-    """How many windows of `reach` positions there are; -1 where none fits. A name stays where every position has one.
+    """Number of windows of `reach` positions along an axis; -1 where none fits. A name stays where every position has one.
 
     Args:
         size: of the axis: a number, a name, or None if it is not known.
@@ -53,7 +53,7 @@ class Crop(NamedTuple):
 
 
 def cropped_to(reach: int, stride: int, same: bool, extra: int | None = None) -> Crop:
-    """What Keras cuts from, or adds to, the full result of ``(size - 1) * stride + reach`` positions along an axis.
+    """Numbers of positions that Keras cuts from, or adds to, the full result of ``(size - 1) * stride + reach`` along an axis.
 
     "valid" keeps all and adds what is missing to max(reach, stride); "same" wants size * stride positions, or, if an output
     padding is given, (size - 1) * stride + reach mod 2 + output_padding of them. Left out is half before, what is odd after;

@@ -1,4 +1,5 @@
-"""How many threads one call may use: what was set, or what the machine grants this process. The threads are in kernels/aot."""
+"""Limits the number of threads of one call: the number that was set, or the one that the machine grants this process. The
+threads are in kernels/aot."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def offer() -> None:
 
 
 def _limit(n: int) -> None:
-    """What threadpoolctl sets, and sets back: then the number follows the machine again if it did before."""
+    """Sets the number for threadpoolctl, and resets it: then it follows the machine again if it did before."""
     global _count, _limited
     n = min(max(int(n), 1), MOST)
     if _count is None:
@@ -94,7 +95,7 @@ def _ask() -> int:
 
 
 def shared_limit() -> int:
-    """What ``OMP_NUM_THREADS`` allows: what is no number is nothing that we need complain about."""
+    """Upper bound by ``OMP_NUM_THREADS``; a text that is no number is ignored."""
     text = os.environ.get(SHARED_VARIABLE, "").partition(",")[0].strip()
     return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text) > 0 else MOST
 

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+import fastlayers as fl
+from fastlayers.formats.onnx.schema import schemas
 
 ROOT = Path(__file__).parent.parent
 
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the source distribution has no pages")
 
 
-@pytest.mark.parametrize("script", ["make_operators.py"])
-def test_the_page_is_what_the_code_says(script: str) -> None:
-    done = subprocess.run(
-        [sys.executable, f"docs/{script}", "--check"], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-
-
 # Of Keep a Changelog.
 KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 # Pages that the build of the site makes: docs/conf.py.
-MADE = {ROOT / "docs" / "layers.md"}
+MADE = {ROOT / "docs" / name for name in ("layers.md", "operators.md", "reference/commands.md")}
 WRITTEN = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "fastlayers" / "kernels" / "README.md"} - MADE)
 
 
@@ -67,10 +59,25 @@ def test_every_decision_is_listed() -> None:
         assert len(text.splitlines()) <= 60, f"{name}: a page is a page"
 
 
-def test_every_layer_of_the_page_says_how_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Text of a page that a script of docs/ makes."""
     monkeypatch.syspath_prepend(ROOT / "docs")
-    text = importlib.import_module("make_layers").page()
-    entries = re.split(r"^#### ", text[text.index("\n## Layers") : text.index("\n## Functions")], flags=re.MULTILINE)[1:]
-    assert len(entries) > 120
-    silent = [entry.splitlines()[0] for entry in entries if "**Call**" not in entry]
+    return lambda script: str(importlib.import_module(script).page())
+
+
+def test_the_page_of_layers_has_all_and_how_they_are_called(made: Callable[[str], str]) -> None:
+    text = made("make_layers")
+    layers, functions = (
+        re.split(r"^#### ", part, flags=re.MULTILINE)[1:] for part in text[text.index("\n## Layers") :].split("\n## Functions")
+    )
+    assert {entry.split("(")[0] for entry in functions} == {f"fl.functional.{n}" for n in fl.functional.__all__}
+    assert len(layers) > 120
+    silent = [entry.splitlines()[0] for entry in layers if "**Call**" not in entry]
     assert silent == ["fl.ClassTree(left, right)"]  # a value, not called
+
+
+def test_the_page_of_operators_has_every_one_of_onnx(made: Callable[[str], str]) -> None:
+    rows = re.findall(r"^\| (\w+) \| ai.onnx \| \d+ \| (\w+) \|", made("make_operators"), flags=re.MULTILINE)
+    assert {name for name, _ in rows} == set(schemas())
+    assert {word for _, word in rows} == {"native", "numpy", "stages", "rewritten", "refused"}

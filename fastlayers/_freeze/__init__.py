@@ -1,4 +1,4 @@
-"""Where PyInstaller finds our hook: the entry point ``pyinstaller40`` of pyproject.toml names `hook_dirs`."""
+"""Folder of the hook for PyInstaller: the entry point ``pyinstaller40`` of pyproject.toml names `hook_dirs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What PyInstaller cannot see: modules and compiled kernels that are imported by name when a network first needs them."""
+"""Modules that PyInstaller cannot see: those, compiled ones included, that are imported by name when a network first needs
+them."""
 
 from importlib.util import find_spec
 

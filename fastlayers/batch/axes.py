@@ -134,7 +134,7 @@ class Walk(GraphBuilder):
         raise MixedRows(why)
 
     def set_shape(self, name: str, sizes: Sequence[Size | None]) -> None:
-        """What a rule knows of a result's shape beyond what its operator says; None: nothing."""
+        """Stores a shape that a rule knows beyond the one its operator infers; None: an unknown size."""
         dims = [
             None if s is None or s.counted else s.factor if s.known else s.symbols[0] if s.factor == 1 == len(s.symbols) else None
             for s in sizes

@@ -35,7 +35,7 @@ def _moved(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind] | None:
 
 
 def _lost(w: Walk, kinds: Sequence[Kind]) -> Sequence[Kind] | None:
-    """What is no longer followed: the same for all batches, unless it depends on the number of rows."""
+    """Value that is no longer followed: the same for all batches, unless it depends on the number of rows."""
     if any(kind is COUNT for kind in kinds):
         w.refuse("computes with the number of rows")
     return None

@@ -16,7 +16,7 @@ RANGE_DB = 48.0  # from the lowest step to the loudest column
 
 
 class Symbols(NamedTuple):
-    """What the lines are made of: steps of the level from silence up, and the mark of speech."""
+    """Characters of the lines: steps of the level from silence up, and the mark of speech."""
 
     steps: str
     speech: str

@@ -1,4 +1,4 @@
-"""What the commands about a model file share: the file, the sizes of its inputs, values to feed it with."""
+"""Shared parts of the commands about a model file: the file, the sizes of its inputs, values to feed it with."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def number(kind: type, least: float, most: float = math.inf) -> Any:
-    """What argparse reads a number with, which says what it may be."""
+    """Returns a parser of numbers for argparse, whose errors state the range."""
 
     def read(text: str) -> Any:
         try:
@@ -101,7 +101,7 @@ def given(model: Model, arguments: argparse.Namespace, out: TextIO) -> Mapping[s
 
 
 def notes(arguments: argparse.Namespace, out: TextIO) -> TextIO:
-    """Where remarks go: to the errors where `out` is for JSON alone."""
+    """Stream for remarks: the one of errors where `out` is for JSON alone."""
     return sys.stderr if arguments.json else out
 
 

@@ -1,4 +1,4 @@
-"""What the options about sizes say: ``--shape`` in all its forms, and sizes to try where neither file nor user gives any."""
+"""Options about sizes: ``--shape`` in all its forms, and sizes to try where neither file nor user gives any."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_ALONE = 6  # open sizes up to which each is tried alone
 
 
 class Sizes(NamedTuple):
-    """What the command line says: whole shapes by the names of inputs, and sizes by their own names."""
+    """Sizes from the command line: whole shapes by the names of inputs, and sizes by their own names."""
 
     shapes: Mapping[str, tuple[int, ...]]
     named: Mapping[str, int]

@@ -67,7 +67,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
 
 
 def _alone(call: Callable[[], Any], seconds: float) -> tuple[Watch, Watch]:
-    """Of every run, and of all."""
+    """Figures of each run and of all runs together."""
     runs, whole = Watch(), Watch()
     began = time.monotonic()
     with whole, waiting("running") as update:

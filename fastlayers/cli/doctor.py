@@ -113,7 +113,7 @@ def _reinstall() -> str:
 
 
 def _variant() -> Finding:
-    """What runs, and why."""
+    """Describes the kernel variant that runs, and why."""
     forced = os.environ.get("FASTLAYERS_ISA")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # that the engine is missing is in the line above
@@ -131,7 +131,7 @@ def _variant() -> Finding:
 
 
 def _threads() -> Finding:
-    """How many, and where the number comes from."""
+    """Describes the number of threads, and where it comes from."""
     try:
         count = fl.get_num_threads()
     except Error as error:

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
 
 
 def _about(value: Any) -> dict[str, Any]:
-    """What is said of a result; of a sequence, of which some networks have outputs, its length."""
+    """Description of a result; for a sequence, which some networks have as an output, its length."""
     if not isinstance(value, np.ndarray):
         return {"type": type(value).__name__, "length": len(value) if hasattr(value, "__len__") else 0}
     found: dict[str, Any] = {"dtype": value.dtype.name, "shape": list(value.shape)}

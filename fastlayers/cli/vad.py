@@ -25,7 +25,7 @@ BINS = 129  # frequencies of the spectrum, from 0 to RATE / 2
 
 
 class State(NamedTuple):
-    """What a step hands to the next one: the LSTM's output and cell, each (n, 128) for n recordings."""
+    """State between steps: the LSTM's output and cell, each (n, 128) for n recordings."""
 
     h: np.ndarray
     c: np.ndarray
@@ -115,7 +115,7 @@ def _conv(inputs: int, outputs: int, kernel: int, **options: Any) -> fl.Conv1d:
 
 
 def windows(samples: np.ndarray) -> Iterator[np.ndarray]:
-    """What `VoiceActivity` sees of a recording (n,): (1, 576) a frame; zeros stand before it and fill up its last frame."""
+    """Cuts a recording (n,) into the inputs of `VoiceActivity`: (1, 576) a frame; zeros precede it and fill up its last frame."""
     padded = np.zeros((1, CONTEXT + -(-len(samples) // FRAME) * FRAME), np.float32)
     padded[0, CONTEXT : CONTEXT + len(samples)] = samples
     for start in range(0, padded.shape[1] - CONTEXT, FRAME):

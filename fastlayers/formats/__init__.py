@@ -1,6 +1,6 @@
 """Reading files of weights and of whole networks: the public entries, and one module per file format. No kernel is imported here.
 
-``load_weights`` opens the source once (`_source`), asks each format of `_table` whether it knows the content, and lets that one
+``load_weights`` opens the source once (`source`), asks each format of `_table` whether it knows the content, and lets that one
 decode it. Sizes that a file claims are compared with the bytes that are there; every large allocation passes through a `Budget`.
 
 To add a format:

@@ -23,7 +23,7 @@ _BLOCK = 1 << 16  # elements looked up at once: numpy widens indices to 8 bytes 
 
 
 class Codec(NamedTuple):
-    """How the elements of a tensor are stored, and what makes wider ones (`result`) of them if numpy lacks the type."""
+    """Storage of a tensor's elements, and the function that widens them (`result`) if numpy lacks the type."""
 
     stored: np.dtype[Any]
     widen: Callable[[Array, Array], None] | None = None

@@ -12,7 +12,7 @@ MOST_LINES = 50  # of an error
 
 
 def times(refused: Mapping[str, int]) -> list[str]:
-    """What was refused, with how often."""
+    """Names of refused things, with their counts."""
     return [f"{what}: {count} time{'s' if count > 1 else ''}" for what, count in sorted(refused.items())]
 
 

@@ -13,7 +13,7 @@ from .source import Source, quote
 
 
 class Format(Protocol):
-    """What the module of a format offers."""
+    """Entry points of a format's module."""
 
     NAME: str  # what `format=` takes
     LOOKS: str  # what the content begins with, for the error about an unknown one

@@ -87,7 +87,7 @@ class Stream:
         return b"".join(parts)
 
     def peek(self, count: int) -> bytes:
-        """What the next `read(count)` will give, which must be the stream's first."""
+        """Returns the bytes that the next `read(count)` will give, which must be the stream's first."""
         ahead = self.read(count)
         self._ahead = ahead
         self.left += len(ahead)
@@ -283,7 +283,7 @@ def _fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _data_start(view: memoryview, header: int, told: tuple[int, ...], raw_name: bytes, where: str) -> int:
-    """Where the data begins, from the member's own header, which must agree with what the directory has `told`."""
+    """Offset of the data, from the member's own header, which must agree with the directory's entry (`told`)."""
     if header + _LOCAL.size > len(view) or not _has(view, header, b"PK\x03\x04"):
         raise FormatError(f"{where}: has no header at {header}")
     name_length: int

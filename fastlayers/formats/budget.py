@@ -1,4 +1,4 @@
-"""What one load may still allocate: every large allocation of a reader passes through here."""
+"""Budget of memory of one load: every large allocation of a reader passes through here."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _ENDINGS = {
 
 
 def named_for_another(path: str) -> str | None:
-    """What is wrong with the name of a file to be written, if it ends like one of another format."""
+    """Returns the objection to a name for a file to be written, if it ends like one of another format."""
     ending = os.path.splitext(path)[1][1:]
     other = _ENDINGS.get(ending.lower())
     return other and (

@@ -57,7 +57,7 @@ class _Extension(NamedTuple):
 
 
 class _Bytes(NamedTuple):
-    """Where binary data is."""
+    """Position of binary data in the file."""
 
     start: int
     end: int

@@ -39,7 +39,7 @@ _REFUSED = {
 
 
 class Header(NamedTuple):
-    """What the header says, checked. `kind` is None for an array of strings or dates, which is no tensor."""
+    """Fields of the header, checked. `kind` is None for an array of strings or dates, which is no tensor."""
 
     kind: Codec | None
     shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What nodes of our own file may say: the attributes that each operation reads, by its name."""
+"""Attributes that nodes of our own file may have: those that each operation reads, by its name."""
 
 from __future__ import annotations
 

@@ -119,7 +119,8 @@ class ModelFile:
         return object.__new__, (type(self),), self.__getstate__()
 
     def __dask_tokenize__(self) -> Any:
-        """What results depend on: the content and how it is loaded; neither where it is, nor how many threads run it."""
+        """Parts of the identity that results depend on: the content and how it is loaded; neither its path, nor the number of
+        threads."""
         return "fastlayers.integrations.ModelFile", self.size, self._digest.hex(), sorted(self.options.items())
 
     def __eq__(self, other: object) -> bool:

@@ -154,7 +154,7 @@ class Rows:
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
     def _fixed(self, model: Model) -> int | None:
-        """How many rows the model takes at once, if that is fixed."""
+        """Number of rows that the model takes at once, if that is fixed."""
         specs = [model.inputs[name] for name in self.inputs]
         found = {spec.shape[0] for spec in specs if spec.shape and isinstance(spec.shape[0], int)}
         if len(found) > 1 or found == {0} or any(spec.shape == () for spec in specs):

@@ -27,7 +27,7 @@ def predict_fn(
     num_threads: int | None = None,
     **options: Any,
 ) -> Callable[[], Callable[..., Any]]:
-    """What ``predict_batch_udf`` takes as `make_predict_fn`: loads the model once in each Python worker.
+    """Makes the `make_predict_fn` of ``predict_batch_udf``: it loads the model once in each Python worker.
 
     ::
 

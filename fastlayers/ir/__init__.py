@@ -1,1 +1,1 @@
-"""What a network is: values, nodes and graphs that never change, and checks of sizes that may be known by name alone."""
+"""Graphs of networks: values, nodes and graphs that never change, and checks of sizes that may be known by name alone."""

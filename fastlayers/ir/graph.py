@@ -1,4 +1,4 @@
-"""What a recorded network is: frozen values, nodes and the graph of them. Knows no operation and runs nothing."""
+"""Recorded networks: frozen values, nodes and the graph of them. Knows no operation and runs nothing."""
 
 from __future__ import annotations
 

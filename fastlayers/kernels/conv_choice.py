@@ -1,4 +1,4 @@
-"""Which kernel a convolution runs: the one place, for programs, layers and functions."""
+"""Chooses the kernel of a convolution, in one place for programs, layers and functions."""
 
 from __future__ import annotations
 

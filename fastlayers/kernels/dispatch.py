@@ -102,7 +102,7 @@ def source_tree(package: str) -> str | None:
 
 
 def give_way() -> Callable[[], object]:
-    """What long work in Python calls now and then, so that runs in other threads need not wait for it to end."""
+    """Lets runs in other threads go on: long work in Python calls it now and then."""
     driver = engine()
     return bool if driver is None else driver.give_way
 
@@ -256,7 +256,7 @@ def _functions(variant: str) -> tuple[_Functions, _Functions, _Functions, dict[s
         return _guarded(name, found) if folder == "reference" else found
 
     def beside(name: str, other: str) -> Callable[..., Any] | None:
-        """What stands next to a compiled kernel under a name made of its name."""
+        """Looks up a function next to a compiled kernel by a name derived from the kernel's."""
         return getattr(_module(own, _ITEMS[name].file), other, None)
 
     def said(name: str) -> str | None:
@@ -311,9 +311,7 @@ def kernel(name: str) -> Callable[..., Any]:
 
 
 def step(name: str) -> Callable[..., Any] | None:
-    """What makes a step of kernel `name` in the current variant, or None where there are none: only the compiled engine has
-    steps.
-    """
+    """Returns the maker of a step of kernel `name` in the current variant, or None: only the compiled engine has steps."""
     _ready()
     return _steps.get(name)
 
@@ -341,7 +339,7 @@ class Variant(NamedTuple):
 
     @contextmanager
     def bound(self) -> Iterator[None]:
-        """What this thread packs, plans and runs meanwhile is for this variant's level."""
+        """Binds this thread's packing, planning and running to this variant's level meanwhile."""
         driver = engine() if self.name.startswith("aot/") else None
         if driver is None:
             yield
@@ -385,7 +383,7 @@ def empty(shape: tuple[int, ...]) -> np.ndarray:
 
 @refuses_shortage("kernels.info")
 def info() -> dict[str, Any]:
-    """What runs: ``{"variant", "available", "threads", "operations": {kernel: variant}}``."""
+    """Describes the running variant: ``{"variant", "available", "threads", "operations": {kernel: variant}}``."""
     _ready()
     return {"variant": _variant, "available": available(), "threads": get_num_threads(), "operations": dict(_sources)}
 

@@ -1,4 +1,4 @@
-"""How the kernel `fft` cuts a transform into small ones, and the tables of roots of unity that it multiplies by. Runs no kernel.
+"""Plans the kernel `fft`: cuts a transform into small ones, and makes the tables of roots of unity. Runs no kernel.
 
 A complex transform of n points is made of passes over factors of n: 4, 2, 3, 5, then other odd primes up to `MOST_PRIME`. From
 `LEAST_CUT` points on it is cut into two, n = a b: transforms of b points, a of them next to each other, a multiplication, then
@@ -56,7 +56,7 @@ class Tables(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """What the tables take."""
+        """Bytes of the tables."""
         return sum(t.nbytes for t in (self.roots, self.middle, self.chirp, self.filter, self.fold) if t is not None)
 
 
@@ -116,7 +116,7 @@ def _factors(n: int) -> list[int] | None:
 
 @functools.lru_cache(maxsize=256)
 def _cost(n: int) -> float:
-    """Of the passes, about, a point."""
+    """Approximate cost of the passes per point."""
     return sum({2: 1.2, 3: 1.5, 4: 1.5, 5: 2.2}.get(f, 0.6 * f) for f in _factors(n) or ())
 
 

@@ -1,4 +1,4 @@
-"""What one text of kernel calls is given to call them: at once, on arrays, or later, on memory of a program."""
+"""Interface through which one text of kernel calls runs them: at once, on arrays, or later, on memory of a program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ARRAYS", "Machine"]
 
 
 class Machine(NamedTuple):
-    """What calls kernels: at once, on arrays, or later, in a program. `view` gives the same memory another shape."""
+    """Caller of kernels: at once, on arrays, or later, in a program. `view` gives the same memory another shape."""
 
     call: Callable[..., Any]
     view: Callable[[Any, tuple[int, ...]], Any]

@@ -80,7 +80,7 @@ def _around(x: np.ndarray, size: int, rule: Rule, scale: float = 1.0) -> Table:
 
 
 def _positions(axis: Axis, mode: str, steps: bool) -> np.ndarray:
-    """Where outputs are in the input. The order of operations is the framework's."""
+    """Positions of outputs in the input. The order of operations is the framework's."""
     x: np.ndarray = np.arange(axis.out, dtype=np.float32)
     size, out, scale, one = np.float32(axis.size), np.float32(axis.out), np.float32(axis.scale), np.float32(1)
     if axis.out == 1 and mode in ("align_corners", "pytorch_half_pixel"):

@@ -398,7 +398,7 @@ _SIGMOID, _TANH = Activation(UNARY["sigmoid"].code), Activation(UNARY["tanh"].co
 
 
 class LstmOptions(NamedTuple):
-    """What an LSTM does with its sums; the defaults have the fastest path.
+    """Options of an LSTM's step; the defaults have the fastest path.
 
     Attributes:
         activations: for each direction, the functions of the gates i f o, of the cell's input g, and of c where it becomes h;
@@ -415,7 +415,7 @@ class LstmOptions(NamedTuple):
 
 
 class GruOptions(NamedTuple):
-    """What a GRU does with its sums; the defaults have the fastest path.
+    """Options of a GRU's step; the defaults have the fastest path.
 
     Attributes:
         activations: for each direction, the functions of the gates r z, and of n.
@@ -431,7 +431,7 @@ class GruOptions(NamedTuple):
 
 
 class RnnOptions(NamedTuple):
-    """What a simple RNN does with its sums.
+    """Options of a simple RNN's step.
 
     Attributes:
         activations: for each direction, the function of the sums.

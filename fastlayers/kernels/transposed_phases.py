@@ -144,5 +144,5 @@ def every_key(found: Phases) -> list[Key]:
 
 
 def pack_arguments(found: Phases, key: Key, weight: np.ndarray, bias: np.ndarray | None) -> tuple[Any, ...]:
-    """What `depthwise_pack` takes for one phase."""
+    """Arguments of `depthwise_pack` for one phase."""
     return found.weights(weight, key), bias, (1, 1, 1), (1, *found.dilation), weight.shape[0]

@@ -1,4 +1,4 @@
-"""How the kernel `tree_ensemble` stores decision trees: checked once, every comparison made ``x <= split``. Runs no kernel.
+"""Stores decision trees for the kernel `tree_ensemble`: checked once, every comparison made ``x <= split``. Runs no kernel.
 
 A tree of `trees_of` is made of nodes and leaves. Children are indices: 0 and above is a node, below 0 is leaf -1 - child. A node
 of one of the seven modes becomes nodes that all ask ``x <= split``, which is exact in floating point:
@@ -68,7 +68,7 @@ class Trees(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """What the arrays take."""
+        """Bytes of the arrays."""
         return sum(array.nbytes for array in self if isinstance(array, np.ndarray))
 
 

@@ -34,7 +34,7 @@ class Tops(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """What the arrays take."""
+        """Bytes of the arrays."""
         return sum(array.nbytes for array in self if isinstance(array, np.ndarray))
 
 

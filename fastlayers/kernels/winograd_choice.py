@@ -1,4 +1,4 @@
-"""Which algorithm a convolution should run: the direct one, or Winograd's with tiles of 2, 4 or 6. A cost model alone."""
+"""Chooses the algorithm of a convolution: the direct one, or Winograd's with tiles of 2, 4 or 6. A cost model alone."""
 
 from __future__ import annotations
 
@@ -139,13 +139,13 @@ def choose_phases(
 
 
 def _packing(kernel: tuple[int, ...], tile: int, pairs: int, stride: tuple[int, ...] = (1, 1, 1)) -> float:
-    """What it takes more to pack weights between so many pairs of channels for tiles."""
+    """Additional cost of packing weights between so many pairs of channels for tiles."""
     return _PACK_CALL + pairs * (_PACK * terms_of(kernel) * math.prod(kinds(kernel, tile, stride)) - _REORDER * math.prod(kernel))
 
 
 def _deep(depth: int, kernel: tuple[int, ...], step: int = 1) -> tuple[float, int]:
-    """How many of the taps that are terms of products a slice has on average, and how many any slice has: those in the padding
-    are left out. The direct convolution does so too.
+    """Average number of taps, as terms of products, of a slice, and the number that any slice has: those in the padding are
+    left out. The direct convolution does so too.
     """
     taps = terms_of(kernel)
     away = [

@@ -65,7 +65,7 @@ def sides(kernel: Sequence[int], tile: int, stride: Sequence[int] = _ONES) -> tu
 
 
 def kinds(kernel: Sequence[int], tile: int, stride: Sequence[int] = _ONES) -> tuple[int, int]:
-    """How many of those positions have weights of their own, the first ones: the odd inputs of a stride of 2 share theirs."""
+    """Number of those positions with weights of their own, the first ones: the odd inputs of a stride of 2 share theirs."""
     return sides(kernel, tile) if stride[2] == 1 else (len(EVEN_POINTS) + 2, len(EVEN_POINTS) + 2)
 
 

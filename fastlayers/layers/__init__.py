@@ -1,8 +1,7 @@
 """Layers: torch's names, arguments, defaults and state dicts. They hold weights, never state between calls.
 
-``layers`` -> the inner parts of ``functional``, with weights that were packed once for the current kernel variant. To add a
-layer: (1) the function in ``functional/``; (2) a class in the file of its family here; (3) a golden in
-``tests/goldens/make_front.py``.
+``layers`` -> the inner parts of ``functional``, with weights that were packed once for the current kernel variant.
+CONTRIBUTING.md lists the steps of adding a layer.
 """
 
 from typing import TYPE_CHECKING

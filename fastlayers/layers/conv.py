@@ -290,7 +290,6 @@ class DepthwiseConv2d(_DepthwiseConv):
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
         layout: ``"nchw"`` or ``"nhwc"``.
         activation: None, a name such as ``"relu"``, ``("leaky_relu", {"negative_slope": 0.2})``, or a layer such as ``ReLU()``.
-
         separable: whether kernels that are all products of a column and a row (see `functional._conv_separable`) run as two
             passes: ``"auto"`` where that is faster, which it is from 7x7 on; True wherever they are; False never.
 

@@ -20,7 +20,7 @@ __all__ = ["RoIAlign", "RoIPool"]
 
 
 class RoIPool(Layer):
-    """`functional.roi_pool`: the largest number of the quantized bins of boxes.
+    """`functional.roi_pool`: the largest value in each quantized bin of a box.
 
     Args:
         output_size: bins along h and w; an int, or one per axis.

@@ -86,7 +86,7 @@ def load(
             blocks, which err less; "float16" or "bfloat16": weights of products and recurrent layers are rounded to 16 bits and
             take half the memory, and half the time where reading them is what takes it. Sums are float32's; processors with
             AVX512-BF16 round what bfloat16 weights multiply to bfloat16 too, and 1x1 convolutions are such products under
-            "bfloat16". See docs/precision.md.
+            "bfloat16". See docs/explanation/exactness.md.
         weights: how weights are stored while the model runs: "float32".
         max_bytes: the most memory that reading may take, next to what is mapped from the file; and that afterwards each run may
         take for intermediate results and outputs, then at most three quarters of the machine's memory.

@@ -1,5 +1,5 @@
-"""What an operator is: a shape rule, a reference implementation, and the kernel calls that it becomes. Families of operators are
-in the files next to it.
+"""Definition of an operator: a shape rule, a reference implementation, and the kernel calls that it becomes. Families of
+operators are in the files next to it.
 
 To add an operator: (1) in the file of its family write ``<name>_infer(n)``, ``<name>_run(n, *arrays)`` or ``<name>_lower(n,
 b)``, ``register`` them with the operator's `Traits` (`_traits`), and add the name to `families`; (2) if old opsets spell it
@@ -41,7 +41,7 @@ FLOAT32, INT64, BOOL = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.boo
 
 
 class Spec(NamedTuple):
-    """What is known of an array before it is there. `shape` is None if not even the rank is known."""
+    """Shape and dtype of an array before it is computed. `shape` is None if not even the rank is known."""
 
     shape: Shape | None
     dtype: np.dtype[Any]
@@ -67,7 +67,7 @@ class View:
 
     @property
     def where(self) -> str:
-        """How errors name the node: operator and first output."""
+        """Name of the node in errors: operator and first output."""
         return f"{self.node.op} ({self.node.outputs[0] if self.node.outputs else '-'})"
 
     def has(self, i: int) -> bool:
@@ -140,7 +140,7 @@ OPERATORS: Registry[Operator] = Registry(_HOMES, _find)
 
 
 def traits_of(op: str) -> Traits:
-    """What holds of an operator; nothing of one that is not in the vocabulary (loops, branches, sequences)."""
+    """Traits of an operator; `UNDECIDED` for one that is not in the vocabulary (loops, branches, sequences)."""
     operator = OPERATORS.get(op)
     return UNDECIDED if operator is None else operator.traits
 

@@ -1,4 +1,4 @@
-"""How operators over images deal with channels that come last in memory, as their traits have it."""
+"""Layouts of operators over images whose channels come last in memory, as their traits state them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _constant(n: View) -> bool:
 
 
 def windows(*dtypes: Any) -> Layout:
-    """Of what keeps the layout of x, of one of these dtypes, and is told by `x_last` where its channels are."""
+    """Layout of an operator that keeps that of x, of one of these dtypes; `x_last` tells it whether channels are last."""
 
     def sides(n: View) -> Sides | None:
         return Sides(((0, -1),)) if n.spec(0).dtype in dtypes and _constant(n) else None
@@ -27,7 +27,7 @@ def windows(*dtypes: Any) -> Layout:
 
 
 def maps(*dtypes: Any) -> Layout:
-    """Of what makes one element of every map of x: its result has one layout only, channels first."""
+    """Layout of an operator that makes one element of every map of x: its result has one layout only, channels first."""
 
     def sides(n: View) -> Sides | None:
         if n.get("channels_last", 0) or n.spec(0).dtype not in dtypes:
@@ -38,7 +38,7 @@ def maps(*dtypes: Any) -> Layout:
 
 
 def convolution_sides(n: View, weight: int, residual: int, largest_depthwise: int | None) -> Sides | None:
-    """Of a convolution: both sides are free, but for a depthwise one, whose two sides have the same layout.
+    """Sides of a convolution: both are free, but for a depthwise one, whose two sides have the same layout.
 
     Args:
         n: the node.

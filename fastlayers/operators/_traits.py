@@ -1,4 +1,5 @@
-"""What passes, streams, folding, costs and documents ask of an operator, stated once where the operator is registered.
+"""Traits of operators, which passes, streams, folding, costs and documents ask for, stated once where the operator is
+registered.
 
 To register an operator, give it `Traits`: one of the sets below (`PLAIN` where nothing special holds), or one of them with more
 said through `_replace`. What is not said is what is safe: the operator is left alone. A test demands a decision for each.
@@ -37,7 +38,7 @@ __all__ = [
 
 
 class Sides(NamedTuple):
-    """Which values of a node must have their channels at the same place.
+    """Values of a node that must have their channels at the same place.
 
     Attributes:
         ties: groups of positions of inputs that go together; -1 is the result.
@@ -54,7 +55,7 @@ NO_SIDES = Sides()
 
 
 class Layout(NamedTuple):
-    """How an operator deals with channels that come last in memory.
+    """Treatment by an operator of channels that come last in memory.
 
     Attributes:
         kind: "free": x and the result may each have either layout; "tied": both must have the same.
@@ -82,7 +83,7 @@ class Quantized(NamedTuple):
 
 
 class Scaling(NamedTuple):
-    """How a factor and a summand per channel of an operator's result go into its weights.
+    """Scaling of an operator's weights by a factor and a summand per channel of its result.
 
     Attributes:
         axis: the axis of the channels in the result.
@@ -98,7 +99,7 @@ class Scaling(NamedTuple):
 
 
 class Traits(NamedTuple):
-    """What holds of an operator.
+    """Properties of an operator.
 
     Attributes:
         unary: the function of input 0 as kernels take it, for a node's attributes and constants; None if there is none for

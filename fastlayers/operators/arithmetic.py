@@ -84,7 +84,7 @@ Line = tuple[np.ndarray, np.ndarray]
 
 
 def _line(factor: Callable[[np.ndarray], Any], summand: Callable[[np.ndarray], Any], commutes: bool) -> Any:
-    """What a constant makes of the other input, if it may stand first only where the order is all one."""
+    """Returns the trait `line`, with a constant as either input if the operation commutes, else as the second only."""
 
     def line(values: np.ndarray, at: int) -> Line | None:
         whole = np.ones_like(values)
@@ -172,7 +172,8 @@ def _pow_lower(n: View, b: Any) -> Any:
 
 
 def _pow_wide(n: View, b: Any) -> Any:
-    """Of other dtypes, in one that holds both: float64 if either is a float, else int64, whose lower bits are any integer's."""
+    """Computes powers of other dtypes in one that holds both: float64 if either is a float, else int64, whose lower bits are
+    any integer's."""
     dtypes = n.spec(0).dtype, n.spec(1).dtype
     kinds = {dtype.kind for dtype in dtypes}
     if any(dtype.name not in KINDS or dtype.kind == "b" for dtype in dtypes) or np.dtype(np.float16) in dtypes:

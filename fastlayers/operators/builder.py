@@ -1,5 +1,5 @@
-"""What operators are lowered with: memory by reference, packed weights, kernel calls. The result is a list of calls, not yet
-bound to addresses.
+"""Builder that operators are lowered with: memory by reference, packed weights, kernel calls. The result is a list of calls,
+not yet bound to addresses.
 """
 
 from __future__ import annotations
@@ -132,22 +132,22 @@ class NativeCall(NamedTuple):
 
     @property
     def function(self) -> Callable[..., Any]:
-        """That of the NumPy fallback."""
+        """Function of the NumPy fallback."""
         return self.call.function
 
     @property
     def inputs(self) -> tuple[Ref | None, ...]:
-        """Those of the NumPy fallback."""
+        """Inputs of the NumPy fallback."""
         return self.call.inputs
 
     @property
     def outputs(self) -> tuple[Ref | None, ...]:
-        """Those of the NumPy fallback."""
+        """Outputs of the NumPy fallback."""
         return self.call.outputs
 
     @property
     def node(self) -> int:
-        """That of the NumPy fallback."""
+        """Node of the NumPy fallback."""
         return self.call.node
 
 
@@ -205,7 +205,7 @@ class Builder:
     # ---- for operators ----------------------------------------------------------------------------------------------
 
     def input(self, i: int) -> Ref:
-        """Where input i is."""
+        """Reference to input i."""
         key = self._ins[i]
         ref = self.refs.get(key)
         if ref is None:
@@ -213,7 +213,7 @@ class Builder:
         return ref
 
     def optional(self, i: int) -> Ref | None:
-        """Where input i is, or None if it was left out."""
+        """Reference to input i, or None if it was left out."""
         return self.input(i) if self._view.has(i) else None
 
     def output(self, i: int = 0, over: Ref | None = None) -> Ref:
@@ -288,10 +288,9 @@ class Builder:
         return Ref(Buffer(CONSTANT, array.nbytes, array=array), 0, shape, array.dtype)
 
     def pack(self, kernel: str, arguments: Callable[[], tuple[Any, ...]], key: Any = None, kept: bool = True) -> Any:
-        """What the pack kernel makes of its arguments, which must follow from the node's attributes, from `key` and from its
-        known inputs alone. Where all of those are constants of the graph it is made once for a node, `key` and variant,
-        whatever the sizes of inputs are; else it belongs to this binding. So does what is not `kept`, since it follows from
-        sizes.
+        """Packs by the pack kernel; the result must follow from the node's attributes, from `key` and from its known inputs
+        alone. Where all of those are constants of the graph it is made once for a node, `key` and variant, whatever the sizes
+        of inputs are; else it belongs to this binding. So does what is not `kept`, since it follows from sizes.
         """
         kept = kept and self._fixed
 
@@ -369,8 +368,8 @@ class Builder:
     def inside(
         self, view: View, specs: Sequence[Spec], given: dict[str, Ref], constants: Mapping[str, np.ndarray], last: bool
     ) -> Iterator[None]:
-        """What follows belongs to a node within the node, `view` with results of `specs`; where values of the inner graph are is
-        in `given`, by their names, and its result is added. The `last` one's result is that of the node itself.
+        """Begins a node within the node, `view` with results of `specs`; references to values of the inner graph are in
+        `given`, by their names, and its result is added. The `last` one's result is that of the node itself.
         """
         around = self._view, self._specs, self._ins, self._outs, self._before, self.own, self.refs
         refs: dict[Any, Ref] = dict(given)
@@ -401,7 +400,7 @@ class Builder:
         fixed: bool = True,
         before: Mapping[int, Buffer] = MappingProxyType({}),
     ) -> None:
-        """What follows belongs to this node.
+        """Begins a node: the calls that follow belong to it.
 
         Args:
             number: of the node among those of the plan.

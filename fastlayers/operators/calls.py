@@ -1,4 +1,4 @@
-"""What lowering rules share: which kernels there are, results in place, and strided copies that are views where they can be."""
+"""Helpers of lowering rules: available kernels, results in place, and strided copies that are views where they can be."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ DEEPEST = 32
 
 
 class Meter:
-    """What one run of a model may still do. Of its loops all together `iterations` of `most`."""
+    """Remaining budget of one run of a model: its loops all together do `iterations` of `most`."""
 
     __slots__ = ("_bytes", "_depth", "_left", "most", "rounds")
 
@@ -73,10 +73,10 @@ class Bodies(Protocol):
     """Runs the graphs among a node's attributes."""
 
     def ready(self, graph: Graph) -> Callable[[Sequence[Anything]], list[Anything]]:
-        """What gives the graph's outputs for its inputs; to be used for as long as the node runs."""
+        """Returns the function that computes the graph's outputs from its inputs; to be used for as long as the node runs."""
 
     def specs(self, graph: Graph, values: Sequence[Anything]) -> list[Spec]:
-        """What can be told of the outputs without running it, from inputs as these."""
+        """Infers the outputs from the inputs' specs, without running the graph."""
 
 
 def check_bodies(node: Node, label: str) -> None:
@@ -119,7 +119,7 @@ def check_bodies(node: Node, label: str) -> None:
 
 
 def inferred(graph: Graph, known: Mapping[str, Spec]) -> list[Spec | None]:
-    """What the shape rules say of a graph's outputs; None for those of which they say nothing."""
+    """Infers a graph's outputs by the shape rules; None for those of which they say nothing."""
     specs: dict[str, Spec | None] = dict(known)
     specs.update((name, Spec(array.shape, array.dtype)) for name, array in graph.constants.items())
     for node in graph.nodes:

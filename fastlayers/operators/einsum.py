@@ -118,8 +118,8 @@ def _summed(b: Builder, x: Ref, letters: str, kept: str, sizes: dict[str, int]) 
 
 
 def _lower(n: View, b: Builder) -> Any:
-    """What both terms and the result have are batches, what one term has rows or columns; the others are summed over, those that
-    one term alone has before the product."""
+    """Lowers to a product: axes of both terms and the result are batches, those of one term rows or columns; the others are
+    summed over, those that one term alone has before the product."""
     found = _letters(n) if len(n.inputs) == 2 and n.float32() else None
     if found is None or not has("matmul", "copy", "reduce"):
         return False

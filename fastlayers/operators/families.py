@@ -1,4 +1,4 @@
-"""Which module of this package has which operators: it is imported when a graph first needs one of them."""
+"""Module of each operator in this package: it is imported when a graph first needs one of them."""
 
 from __future__ import annotations
 

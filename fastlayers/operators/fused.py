@@ -1,5 +1,5 @@
-"""What passes and layers put after an operator: a residual that is added, and an activation. Attribute `activation`: (code,
-a, b).
+"""Epilogues that passes and layers put after an operator: a residual that is added, and an activation. Attribute `activation`:
+(code, a, b).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def widened(n: View, shape: Shape) -> Shape | None:
 
 
 def finished(n: View, y: np.ndarray, residual: np.ndarray | None = None) -> np.ndarray:
-    """What follows the operator, in numpy."""
+    """Applies the operator's epilogue, in numpy."""
     if residual is not None:
         y = y + residual
     act = fused(n)
@@ -57,7 +57,7 @@ def finished(n: View, y: np.ndarray, residual: np.ndarray | None = None) -> np.n
 
 
 def half_of(n: View) -> int:
-    """How the node's weights are stored: 0 for float32, or a number of `kernels.table.HALVES`."""
+    """Storage of the node's weights: 0 for float32, or a number of `kernels.table.HALVES`."""
     half = n.get("half", 0)
     if half and (isinstance(half, bool) or half not in HALVES.values()):
         raise n.fail(f"half is {half!r:.50}: expected 0, or one of {HALVES}")

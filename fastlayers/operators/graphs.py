@@ -51,14 +51,14 @@ class Values:
         return None if name is None else self.constants.get(name)
 
     def spec(self, name: str | None) -> Spec | None:
-        """What is known of a value."""
+        """Spec of a value, as far as it is known."""
         if name is None:
             return None
         array = self.value(name)
         return self.specs.get(name) if array is None else Spec(array.shape, array.dtype)
 
     def shape(self, name: str | None) -> tuple[Any, ...] | None:
-        """What is known of a value's shape."""
+        """Shape of a value, as far as it is known."""
         spec = self.spec(name)
         return None if spec is None else spec.shape
 
@@ -125,7 +125,7 @@ class GraphBuilder(Values):
 
 
 def inferred(view: View) -> Iterable[tuple[str, Spec]]:
-    """What follows for a node's results, by name, from what is known of its inputs; nothing where an input is not known."""
+    """Infers a node's results, by name, from the specs of its inputs; empty where an input is not known."""
     operator = OPERATORS.get(view.op)
     if operator is None or any(s is None and name is not None for s, name in zip(view.inputs, view.node.inputs, strict=True)):
         return ()

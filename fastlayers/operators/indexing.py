@@ -100,7 +100,7 @@ def _axis_along(n: View, x: Sequence[int], indices: Sequence[int]) -> int:
 
 
 def _along(n: View, x: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Where GatherElements and ScatterElements look: an array of positions for each axis."""
+    """Positions that GatherElements and ScatterElements read: an array for each axis."""
     axis = _axis_along(n, x.shape, indices.shape)
     grid: list[np.ndarray] = list(np.ogrid[tuple(slice(s) for s in indices.shape)])
     grid[axis] = _positions(n, indices, x.shape, axis)
@@ -108,8 +108,8 @@ def _along(n: View, x: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, ...
 
 
 class _Grid(NamedTuple):
-    """How the kernels `pick` and `scatter` find rows: of how many elements they are, the grid of positions with its steps, and
-    the axes that indices are of with theirs.
+    """Rows of the kernels `pick` and `scatter`: the number of elements of each, the grid of positions with its steps, and the
+    axes that indices are of with theirs.
     """
 
     inner: int
@@ -148,7 +148,7 @@ def _nd_grid(n: View, batch: int) -> _Grid | None:
 
 
 def _leading(n: View) -> tuple[int, int]:
-    """How many axes number the rows of x, and those that are picked from it or put there."""
+    """Number of axes that index the rows of x, and of those that index the rows picked or written."""
     shape, indices = n.sizes(0), n.sizes(1)
     if n.op in ("GatherElements", "ScatterElements"):
         return len(shape), len(indices)
@@ -176,7 +176,7 @@ register("GatherElements", _elements_infer, lambda n, x, indices: (x[_along(n, x
 
 
 def _nd_lengths(n: View, data: Shape, indices: Shape, batch: int) -> int | None:
-    """How many axes a tuple of indices settles."""
+    """Number of axes that a tuple of indices fixes."""
     last = indices[-1] if indices else 0
     if not 0 <= batch < min(len(data), len(indices)):
         raise n.fail(f"batch_dims is {batch} for shapes {data} and {indices}: expected less axes than either has")

@@ -97,7 +97,7 @@ def gemm_lower(n: View, b: Builder) -> Any:
 
 
 def _gemm_computed(n: View, b: Builder) -> Any:
-    """Where B or C is there only when the model runs."""
+    """Lowers a Gemm whose B or C is known only when the model runs."""
     if "activation" in n.node.attributes or 0 in n.sizes(0) or 0 in n.sizes(1):
         return False
     a, w, out = b.input(0), b.input(1), b.output(0)
@@ -254,7 +254,8 @@ def linear_lower(n: View, b: Builder) -> Any:
 
 
 def _linear_computed(n: View, b: Builder) -> Any:
-    """Where the weights are there only when the model runs: they are read where they are. Sums have the order of packed ones."""
+    """Lowers a product whose weights are known only when the model runs: they are read where they are. Sums have the order of
+    packed ones."""
     if half_of(n):
         return False
     x, weight, out = b.input(0), b.input(1), b.output(0)

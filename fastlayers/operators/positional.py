@@ -1,4 +1,4 @@
-"""What positions along an axis become: their values, sinusoidal encodings, and the tables of rotary embeddings.
+"""Functions of positions along an axis: their values, sinusoidal encodings, and the tables of rotary embeddings.
 
 Recorded layers have them where a length is a name: all follow from sizes, and become constants of a binding. In the tables of
 rotary embeddings, positions may also be values, which come when the model runs.

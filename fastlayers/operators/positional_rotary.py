@@ -19,7 +19,7 @@ __all__ = ["turned"]
 
 
 def _heads(n: View, rank: int) -> int | None:
-    """How many heads are next to each other; None where they have their own axis."""
+    """Number of heads next to each other; None where they have their own axis."""
     if rank == 4:
         return None
     heads = int(n.get("num_heads", 0))

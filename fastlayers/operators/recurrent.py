@@ -178,7 +178,7 @@ def reordered(array: np.ndarray, order: Sequence[int], dtype: Any = np.float32) 
 
 
 def _weights(n: View, values: Sequence[np.ndarray | None], options: Any) -> tuple[Any, ...]:
-    """What the pack kernel takes."""
+    """Arguments of the pack kernel."""
     w, r, b = values[1], values[2], values[3] if len(values) > 3 else None
     assert w is not None
     assert r is not None

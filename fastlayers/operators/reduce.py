@@ -24,7 +24,7 @@ Arrays = tuple[np.ndarray, ...]
 
 
 def _lowest(dtype: np.dtype[Any], sign: int) -> Any:
-    """What the largest (sign 1) or smallest (-1) of no values is."""
+    """Result of the largest (sign 1) or smallest (-1) of no values."""
     if dtype.kind == "f":
         return dtype.type(-sign * np.inf)
     if dtype.kind == "b":
@@ -151,7 +151,8 @@ def _folds(dtype: np.dtype[Any], key: str) -> bool:
 
 
 def _map_sides(n: View) -> Sides | None:
-    """Of a reduction of whole maps, as squeeze-and-excitation and classifiers begin with; its result has its channels first."""
+    """Sides of a reduction of whole maps, as squeeze-and-excitation and classifiers begin with; its result has its channels
+    first."""
     shape = n.shape(0)
     if shape is None or n.value(1) is None or n.spec(0).dtype != FLOAT32 or "x_last" in n.node.attributes:
         return None

@@ -44,7 +44,7 @@ def _expect(n: View, given: list[float], name: str, count: int) -> None:
 
 
 def _resized(n: View, shape: Sequence[int], values: Sequence[Any] = ()) -> list[Axis | None]:
-    """What becomes of every axis; None: it stays."""
+    """Resampling of every axis; None: the axis stays as it is."""
     rank = len(shape)
     roi, scales, sizes = (_given(n, i, values[i] if i < len(values) else None) or None for i in (1, 2, 3))
     axes = axes_of(n, n.get("axes"), rank) if n.get("axes") else tuple(range(rank))
@@ -190,7 +190,7 @@ register("Resize", resize_infer, resize_run, resize_lower, Traits(whole="resizes
 
 
 def _sizes(n: View, x: Shape) -> tuple[Dim, ...]:
-    """Of the result's space, by `sizes` or `scales`, one per axis."""
+    """Spatial sizes of the result, by `sizes` or `scales`, one per axis."""
     return resized_rule(n.where, x, spatial(x, n.get("x_last", False)), n.get("sizes"), n.get("scales"))
 
 

@@ -103,7 +103,7 @@ def _affine_infer(n: View) -> list[Spec]:
 
 
 def _axes(n: View, theta: Shape | None, length: Shape | None) -> int | None:
-    """How many axes of positions there are."""
+    """Number of axes of positions."""
     lengths = {length[0] - 2} if length is not None and len(length) == 1 and isinstance(length[0], int) else {2, 3}
     rows = (
         {2, 3} if theta is None or len(theta) != 3 else {a for a in (2, 3) if _may_be(theta[1], a) and _may_be(theta[2], a + 1)}

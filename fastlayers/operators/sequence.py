@@ -99,7 +99,7 @@ def sequence_insert_run(n: View, sequence: Anything, value: Anything, position: 
 
 
 def sequence_length_run(n: View, sequence: Anything) -> tuple[Anything]:
-    """How many arrays a list has."""
+    """Number of arrays in a list."""
     return (np.array(len(_list(n, 0, sequence)), np.int64),)
 
 
@@ -166,7 +166,7 @@ def optional_has_element_run(n: View, value: Anything = None) -> tuple[Anything]
 
 
 def optional_get_element_run(n: View, value: Anything) -> tuple[Anything]:
-    """What there is."""
+    """Value of an optional."""
     if value is None:
         raise n.fail("the optional value is None: expected one with an element")
     return (value,)

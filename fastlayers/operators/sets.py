@@ -1,4 +1,4 @@
-"""Which elements there are: Unique."""
+"""Distinct elements: Unique."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ register("OneOf", _one_of_infer, lambda n, x, given: (x,), _view_lower, _ONE_OF)
 
 
 def _part(n: View, rank: int) -> slice:
-    """Which axes Shape tells of; bounds are cut off at both ends."""
+    """Axes that Shape returns; bounds are cut off at both ends."""
     end = n.get("end")
     return slice(n.get("start", 0), rank if end is None else end)
 

@@ -1,4 +1,4 @@
-"""What shape rules share: broadcasting, axes, known values, dtypes. Sizes may be ints, names or None (see ir.graph)."""
+"""Helpers of shape rules: broadcasting, axes, known values, dtypes. Sizes may be ints, names or None (see ir.graph)."""
 
 from __future__ import annotations
 

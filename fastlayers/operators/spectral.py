@@ -51,7 +51,7 @@ def _length(n: View, length: int, what: str = "dft_length", least: int = 1) -> i
 
 
 def _kept(n: View, length: Dim, half: bool, whole: bool) -> Dim:
-    """How many frequencies, or (`whole`: the other way round) samples there are."""
+    """Number of frequencies, or (`whole`: the other way round) of samples."""
     if not isinstance(length, int):
         return None if half and not whole else length
     return length // 2 + 1 if half and not whole else length
@@ -113,12 +113,12 @@ def _dft_run(n: View, x: np.ndarray, length: np.ndarray | None = None, axis: np.
 
 
 def _norm(n: View) -> Any:
-    """What results are divided by; our own attribute, whose default is ONNX's rule."""
+    """Normalization of results; our own attribute, whose default is ONNX's rule."""
     return norm_rule(n.where, n.get("norm", "backward"))
 
 
 def _points(n: View, shape: tuple[int, ...], at: int, length: int | None) -> int:
-    """How many points are transformed along an axis of x, which is cut or filled with zeros."""
+    """Number of points transformed along an axis of x, which is cut or filled with zeros."""
     if length is not None:
         return _length(n, length)
     points: Any = points_rule(n.where, shape[at], at, bool(n.get("inverse", 0) and n.get("onesided", 0)))

@@ -1,4 +1,4 @@
-"""What functions and operators of spectra share: what results are divided by, and whether windows overlap."""
+"""Rules that functions and operators of spectra share: the divisor of results, and whether windows overlap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAST = 1e-11  # torch's
 
 
 def scale_of(norm: str, inverse: bool, points: int) -> float:
-    """What sums over `points` values are multiplied by: "backward" divides inverse transforms, "forward" the others."""
+    """Factor of sums over `points` values: "backward" divides inverse transforms, "forward" the others."""
     if norm == "ortho":
         return 1 / math.sqrt(points)
     return 1 / points if inverse == (norm == "backward") else 1.0

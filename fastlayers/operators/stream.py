@@ -1,4 +1,4 @@
-"""What streams put into a graph (see `stream.rewrite`): history along time, and states that begin by themselves.
+"""Operators that streams put into a graph (see `stream.rewrite`): history along time, and states that begin by themselves.
 
 A state that has not begun is a scalar; what it stands for is known once the sizes of x are, so nothing must be told beforehand.
 

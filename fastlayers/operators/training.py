@@ -50,7 +50,7 @@ STEPS: dict[str, tuple[int, Step]] = {"Adagrad": (3, _adagrad), "Adam": (4, _ada
 
 
 def _tensors(n: View) -> int:
-    """How many tensors are optimized: inputs are a rate, a count of steps, all tensors, all gradients, all states."""
+    """Number of tensors that are optimized: inputs are a rate, a count of steps, all tensors, all gradients, all states."""
     count, each = len(n.inputs) - 2, STEPS[n.op][0]
     if count < each or count % each:
         raise n.fail(f"it has {len(n.inputs)} inputs: expected two, and {each} for every tensor")

@@ -27,7 +27,8 @@ _FREE_WORK, _MOST_OVERLAP = 1 << 34, 1 << 14
 
 
 class Window(NamedTuple):
-    """What slides: one number an axis; `pads` are pairs (before, after), None while `auto` and the sizes leave them open."""
+    """Geometry of a sliding window: one value per axis; `pads` are pairs (before, after), None while `auto` and the sizes leave
+    them open."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]

@@ -168,7 +168,7 @@ def _float32(graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs:
 
 @contextmanager
 def _guarded(name: str) -> Iterator[None]:
-    """What a pass does: a network that runs without it is never refused for its sake."""
+    """Runs a pass, and gives the graph unchanged where it fails: a network that runs without it is never refused for its sake."""
     try:
         yield
     except Exception as error:

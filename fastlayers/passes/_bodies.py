@@ -1,4 +1,4 @@
-"""What can be told of the results of nodes with their own graphs, so that passes know what they have after a loop."""
+"""Infers the results of nodes with their own graphs, so that passes know shapes and dtypes after a loop."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Net(Values):
         return spec is not None and spec.dtype == np.float32
 
     def traits(self, node: Node) -> Traits:
-        """What holds of a node's operator."""
+        """Traits of a node's operator."""
         return traits_of(node.op)
 
     def function(self, node: Node) -> Activation | None:
@@ -134,7 +134,7 @@ class Net(Values):
         self._enter(at, node)
 
     def position(self, node: Node) -> int:
-        """Where a node is."""
+        """Position of a node."""
         return self.made[next(name for name in node.outputs if name)]
 
     def name(self, hint: str) -> str:
@@ -144,7 +144,7 @@ class Net(Values):
     # ---- result -----------------------------------------------------------------------------------------------------
 
     def graph(self) -> Graph:
-        """What is left, without nodes and constants that nothing needs."""
+        """Builds the graph, without nodes and constants that nothing needs."""
         nodes, names = needed(self.nodes, self.kept)
         graph, constants = self.source, {name: array for name, array in self.constants.items() if name in names}
         return Graph(graph.inputs, graph.outputs, nodes, constants, graph.values)

@@ -54,7 +54,8 @@ def _same(net: Net, a: str | None, b: str | None, axes: Sequence[tuple[int, int]
 
 
 def _turned(net: Net, name: str | None, rank: int) -> tuple[str | None, list[Node]]:
-    """What a value is with its last two axes the other way round, and the nodes that turn them; None if it is no such value."""
+    """Finds the value with its last two axes swapped that this one is made of, and the nodes that swap them; None if there is
+    none."""
     last = net.producer(name)
     if last is None or last.op != "Reshape":
         return None, []

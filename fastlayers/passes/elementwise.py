@@ -84,7 +84,7 @@ def _same(spec: Spec, shape: tuple[object, ...] | None) -> bool:
 
 
 def _inputs(net: Net, group: set[int]) -> list[str]:
-    """What the nodes of a group read of others."""
+    """Inputs that the nodes of a group read from outside of it."""
     names: dict[str, None] = {}
     for at in sorted(group):
         node = net.nodes[at]

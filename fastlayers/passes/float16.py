@@ -123,7 +123,7 @@ class _Change(GraphBuilder):
                 del self.wide[name]
 
     def unrounded(self, node: Node) -> str | None:
-        """Of a Cast to float16 that need not round, the same in float32; None if it must.
+        """Finds the float32 value that a Cast to float16 may be replaced by because it need not round; None if it must.
 
         It casts what is limited, so that nothing can be too large, or what a Cast from float16 has made.
         """

@@ -39,7 +39,7 @@ def apply(net: Net, keep: frozenset[str] = frozenset(), room: Room | None = None
 
 
 class Room:
-    """What folding a graph may still take."""
+    """Memory and time that folding a graph may still take."""
 
     def __init__(self, graph: Graph) -> None:
         own = sum(array.nbytes for array in graph.constants.values())

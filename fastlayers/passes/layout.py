@@ -54,7 +54,7 @@ def _whole_map(net: Net, at: int, node: Node) -> None:
 
 
 class _Plan:
-    """Which values are tied to which, and which must stay as they are."""
+    """Values that must have the same layout, and those that must stay as they are."""
 
     def __init__(self, net: Net) -> None:
         self.net = net
@@ -113,7 +113,8 @@ class _Plan:
 
 
 def _turned(net: Net, node: Node) -> tuple[str, str] | None:
-    """Of a node that puts channels first or last, the value whose channels are first, and the other one."""
+    """Sorts input and result of a node that puts channels first or last: the value whose channels are first, and the other
+    one."""
     x, rank, perm = node.inputs[0] if node.inputs else None, len(node.attributes.get("perm") or ()), node.attributes.get("perm")
     if node.op != "Transpose" or x is None or rank < 4 or perm is None or not net.is_float32(x):
         return None

@@ -29,7 +29,7 @@ def apply(net: Net) -> None:
 
 
 def _own(net: Net, node: Node) -> tuple[int, ...] | None:
-    """What the convolution pads itself, if that does not depend on sizes."""
+    """Padding of the convolution itself, if it does not depend on sizes."""
     get, rank = node.attributes.get, net.rank(node.inputs[0])
     if rank is None or rank < 3 or get("pad_mode", 0) or get("auto_pad", "NOTSET") not in ("NOTSET", "VALID", ""):
         return None
@@ -39,7 +39,7 @@ def _own(net: Net, node: Node) -> tuple[int, ...] | None:
 
 
 def _spatial(net: Net, node: Node, pad: Node) -> tuple[int, ...] | None:
-    """What Pad adds along the spatial axes, if it adds to nothing else: before each, then after each."""
+    """Padding of a Pad along the spatial axes, if it pads no others: before each, then after each."""
     found, rank = net.value(pad.inputs[1] if len(pad.inputs) > 1 else None), net.rank(node.inputs[0])
     if found is None or rank is None or found.size != 2 * rank or (len(pad.inputs) > 3 and pad.inputs[3] is not None):
         return None

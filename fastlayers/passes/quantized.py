@@ -31,7 +31,7 @@ __all__ = ["apply"]
 
 
 class Quant(NamedTuple):
-    """Where quantized values are and what they stand for: scale and zero point by name and as arrays, the axis of channels."""
+    """Quantized values and their parameters: scale and zero point by name and as arrays, the axis of channels."""
 
     name: str
     scale_name: str
@@ -59,7 +59,7 @@ class _Change:
     # ---- what is around a node ---------------------------------------------------------------------------------------------
 
     def of(self, name: str | None, kinds: tuple[Any, ...] = BYTES, channels: bool = False) -> Quant | None:
-        """What a value was before it was dequantized; one scale for all of it unless `channels`."""
+        """Finds the quantized value that a value was dequantized from; one scale for all of it unless `channels`."""
         node = self.net.producer(name)
         return None if node is None or node.op != "DequantizeLinear" else self.parameters(node, node.inputs[0], kinds, channels)
 
@@ -193,7 +193,7 @@ class _Change:
         self.limited(end, table, lambda outputs: Node(op, tuple(inputs), outputs, made), *acts, node)
 
     def limits(self, act: Node, y: Quant) -> np.ndarray:
-        """What a Relu or a Clip leaves of the bytes after it: it keeps their order, so it can follow the rounding."""
+        """Range of bytes that a Relu or a Clip keeps: it preserves their order, so it can follow the rounding."""
         low, high = (
             (0.0, None)
             if act.op == "Relu"
@@ -372,7 +372,7 @@ def _trans(node: Node) -> dict[str, Any]:
 
 
 def _floats(x: Quant) -> np.ndarray:
-    """What each byte stands for."""
+    """Value that each byte represents."""
     return dequantized(np.arange(256, dtype=np.uint8).view(x.zero.dtype), x.scale.reshape(()), x.zero.reshape(()))
 
 
@@ -381,6 +381,6 @@ def _steps(floats: np.ndarray, y: Quant) -> np.ndarray:
 
 
 def _between(x: Quant, y: Quant) -> np.ndarray:
-    """What each byte becomes where it changes its scale."""
+    """Table that maps each byte to the byte of another scale."""
     with np.errstate(all="ignore"):
         return _steps(_floats(x), y)

@@ -43,7 +43,7 @@ def apply(net: Net) -> None:
 
 
 def _alike(net: Net) -> dict[str, str]:
-    """Of small constants that hold the same, the name of the first."""
+    """Maps the name of each small constant to that of the first one with the same content."""
     first: dict[Any, str] = {}
     found = {}
     for name, array in net.constants.items():

@@ -38,7 +38,7 @@ MOST_SMALL = 64 << 10  # bytes of the body of anything but inference
 
 
 class Request:
-    """What is needed of a scope, and what the log says of it afterwards."""
+    """Fields of a request's scope, and the figures that the log reports of it afterwards."""
 
     __slots__ = ("began", "headers", "inner", "model", "parts", "path", "receive", "rows", "size", "verb")
 

@@ -1,4 +1,4 @@
-"""What stands next to a model: ``config.toml`` in its folder, or ``NAME.toml`` next to its file.
+"""Configuration next to a model: ``config.toml`` in its folder, or ``NAME.toml`` next to its file.
 
 [batch]
 max = 8                       # rows; 1: no batching

@@ -1,4 +1,4 @@
-"""What a model says of itself: the metadata of the protocol, and the configuration that its extension adds."""
+"""Descriptions of a model: the metadata of the protocol, and the configuration that its extension adds."""
 
 from __future__ import annotations
 

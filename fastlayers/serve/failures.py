@@ -1,4 +1,4 @@
-"""What a request is answered when it cannot be done: an HTTP status and a sentence."""
+"""Answers to requests that cannot be carried out: an HTTP status and a sentence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RETRY = ((b"retry-after", b"1"),)
 
 
 def refusal(error: BaseException) -> Refused:
-    """What a failure of the library means to a client; any other error is the server's own fault, and stays inside."""
+    """Maps an error of the library to an answer; any other error is the server's own fault, and its text is not sent."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, TimeoutError):

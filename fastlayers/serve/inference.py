@@ -30,7 +30,7 @@ FEW = 1 << 15  # bytes that are read or written in the event loop's thread
 
 
 class Inference:
-    """Of one worker."""
+    """Endpoint of inference of one worker."""
 
     def __init__(self, settings: Settings, metrics: Metrics, bodies: Bodies, threads: int, shared: Shared | None) -> None:
         self._settings, self._metrics, self._bodies, self._shared = settings, metrics, bodies, shared

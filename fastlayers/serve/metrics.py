@@ -22,7 +22,7 @@ PARTS = ("queue", "input", "infer", "output")
 
 
 class Metrics:
-    """What is counted, by model and version, which are names of the repository alone: no request can invent one."""
+    """Counters by model and version, which are names of the repository alone: no request can invent one."""
 
     def __init__(self) -> None:
         own = self._registry = CollectorRegistry()
@@ -112,7 +112,7 @@ class Metrics:
         self._of(self._statuses, str(status)).inc()
 
     def gauge(self, name: str, value: float) -> None:
-        """How many there are now."""
+        """Sets a gauge to the current value."""
         self._gauges[name].set(value)
 
     # ---- telling ----------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Metrics:
         return found
 
     def statistics(self, models: Iterable[Served]) -> list[dict[str, Any]]:
-        """What the statistics extension says of these models."""
+        """Answer of the statistics extension for these models."""
         found: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
         for metric in self._all().collect():
             for sample in metric.samples:

@@ -23,7 +23,7 @@ READY, UNAVAILABLE = "READY", "UNAVAILABLE"
 
 
 class _Source(NamedTuple):
-    """Where a version of a model is; or why it cannot be served."""
+    """Location of a version of a model, or the reason why it cannot be served."""
 
     path: Path | None
     config: Path
@@ -31,7 +31,7 @@ class _Source(NamedTuple):
 
 
 class Repository:
-    """What is on disk, and what of it is loaded. Changes happen one at a time, in any thread; readers need no lock."""
+    """Models on disk and those loaded. Changes happen one at a time, in any thread; readers need no lock."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -55,7 +55,7 @@ class Repository:
         return found
 
     def versions(self, name: str) -> list[str]:
-        """Those of a model that are loaded."""
+        """Loaded versions of a model."""
         return sorted(self._loaded.get(name, ()), key=int)
 
     def every(self) -> list[Served]:
@@ -208,7 +208,7 @@ class Repository:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """What is in a folder, but for hidden names."""
+    """Entries of a folder, without hidden names."""
     found: list[Path] = []
     try:
         with os.scandir(folder) as entries:

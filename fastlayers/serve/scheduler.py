@@ -1,4 +1,4 @@
-"""What runs when: requests wait in one queue a signature, and as many runs go on at once as there are threads.
+"""Schedules runs: requests wait in one queue per signature, and as many runs go on at once as there are threads.
 
 All of it but the runs happens in the event loop's thread, without locks. Runs that are known to be short before they begin happen
 there too: to hand 0.1 ms of work to another thread and back takes longer. Earlier runs prove nothing: values may decide sizes.

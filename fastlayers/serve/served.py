@@ -52,7 +52,7 @@ class Served:
         self._stream: Any = None
 
     def signature(self, feeds: Mapping[str, np.ndarray]) -> tuple[Any, int]:
-        """What requests must have in common to run together, and how many rows this one has; None: it runs alone."""
+        """Key that requests must share to run together, and the number of rows of this one; None: it runs alone."""
         if self.most == 1:
             return None, 1
         parts: list[Any] = []

@@ -1,4 +1,4 @@
-"""What a server was told: addresses, limits, and what it may be asked to do."""
+"""Settings of a server: addresses, limits, and the operations that clients may ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What workers of one server share: which models were loaded or unloaded since they began, and which of them has a sequence.
+"""State that workers of one server share: which models were loaded or unloaded since they began, and which worker has a
+sequence.
 
 Made before they are forked. A worker that a client asks to load a model does so, and then tells the others by a number in
 shared memory that each reads before it answers.
@@ -23,7 +24,7 @@ _HEAD = 16  # the number of the last change, and the length of the text after it
 
 
 class Shared:
-    """Of one server; `worker` is set in each worker after the fork."""
+    """Shared state of one server; `worker` is set in each worker after the fork."""
 
     def __init__(self, workers: int) -> None:
         self.workers, self.worker, self.made_by = workers, 0, os.getpid()
@@ -53,7 +54,7 @@ class Shared:
         return int.from_bytes(self._memory[:8], "little") != self.seen
 
     def news(self) -> dict[str, str]:
-        """What to do for which models to be as far as all others: "load" or "unload"."""
+        """Lists the models to load or unload to catch up with the other workers: "load" or "unload" by name."""
         with self._locked():
             latest, changes = self._read()
         found = {name: action for name, (number, action) in changes.items() if number > self.seen}

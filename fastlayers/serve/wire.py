@@ -23,7 +23,7 @@ PIECE = 4096
 
 
 class Parameters(NamedTuple):
-    """Of a request: which stream it belongs to, and how long it may take."""
+    """Parameters of a request: its stream, and its time limit."""
 
     sequence: int | str | None = None
     start: bool = False
@@ -198,7 +198,7 @@ def feeds_of(asked: Asked, inputs: Sequence[TensorSpec]) -> dict[str, np.ndarray
 
 
 def outputs_of(asked: Asked, names: Sequence[str]) -> Wanted:
-    """What is to be answered: some of these outputs, or all of them."""
+    """Outputs to answer with: some of these, or all of them."""
     wanted = asked.document.get("outputs")
     if not wanted:
         return [(name, asked.binary) for name in names]

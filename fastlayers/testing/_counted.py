@@ -1,4 +1,4 @@
-"""What `instructions` runs under valgrind: a model that is called in two forked children, more often in the second."""
+"""Program that `instructions` runs under valgrind: a model that is called in two forked children, more often in the second."""
 
 from __future__ import annotations
 

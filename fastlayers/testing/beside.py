@@ -21,8 +21,8 @@ GROUPS = 3  # that must all agree
 
 
 class Verdict(NamedTuple):
-    """What came of taking turns. `ratio` is ours over theirs, the median of those of single turns: 1.2 is 20 % slower; `ratios`
-    are those of thirds of the time.
+    """Outcome of measuring in turns. `ratio` is ours over theirs, the median of those of single turns: 1.2 is 20 % slower;
+    `ratios` are those of thirds of the time.
     """
 
     ours: Times

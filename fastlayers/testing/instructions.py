@@ -1,4 +1,4 @@
-"""How many instructions a call of a model takes, counted by valgrind in its own process."""
+"""Counts the instructions of a call of a model with valgrind, in its own process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WARM = 3  # calls before anything is counted
 
 
 def why_not() -> str:
-    """What is missing to count instructions; nothing if they can be counted."""
+    """Names the missing requirement of counting instructions; empty if they can be counted."""
     from ..kernels import dispatch
 
     if not sys.platform.startswith("linux"):

@@ -16,7 +16,7 @@ Plan = dict[str, Any]
 
 
 def plan_of(report: Report) -> Plan:
-    """What a report says that does not depend on the machine's pace: a line for every step, and totals."""
+    """Extracts the parts of a report that do not depend on the machine's pace: a line for every step, and totals."""
     found: Plan = {
         "variant": report.variant,
         "staged": report.staged,
@@ -33,7 +33,7 @@ def plan_of(report: Report) -> Plan:
 
 
 def plan_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What is no longer as it was, a line each: steps by their names, then totals. Plans of different variants are not compared.
+    """Lists the changes between two plans: steps by their names, then totals. Plans of different variants are not compared.
 
     >>> old = {"variant": "a", "steps": ["Conv c 1x8: winograd"], "numpy_steps": 0}
     >>> plan_differences(old, {"variant": "a", "steps": ["Conv c 1x8: conv"], "numpy_steps": 0})

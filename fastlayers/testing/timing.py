@@ -43,7 +43,7 @@ class Times(NamedTuple):
 
 
 def times_of(samples: Sequence[float]) -> Times:
-    """What some measurements come to; there is at least one."""
+    """Summarizes measurements, of which there is at least one."""
     return Times(min(samples), statistics.median(samples), list(samples))
 
 
@@ -123,7 +123,7 @@ def _turns(
 
 
 def machine(limits: Limits | None = None) -> dict[str, Any]:
-    """What figures belong to: kernels, threads, the processor, and what it does at most if that was measured."""
+    """Context of figures: kernels, threads, the processor, and its limits if they were measured."""
     found: dict[str, Any] = {
         "variant": dispatch.current(),
         "threads": get_num_threads(),

@@ -143,13 +143,13 @@ def test_silence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not a WAV file: the file is empty"),
+        (b"", "not a WAV file that can be read"),
         (b"ID3 this is music", "not a WAV file"),
         (wav(fmt(), pcm16(np.zeros(0))), "the recording has no samples"),
         (wav(fmt(), pcm16(np.zeros(100)))[:-10], "truncated"),
         (wav(fmt(rate=44100), pcm16(np.zeros(100))), "1 channel(s) at 44100 Hz, expected 1 channel at 16000 Hz"),
         (wav(fmt(channels=2), pcm16(np.zeros(100))), "2 channel(s) at 16000 Hz, expected 1 channel at 16000 Hz"),
-        (wav(fmt(6, bits=8), pcm16(np.zeros(100))), "compressed (A-law"),
+        (wav(fmt(6, bits=8), pcm16(np.zeros(100))), "expected integer samples"),
     ],
 )
 def test_recordings_that_it_refuses(content: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,8 +24,6 @@ PCM8 = (VALUES * 128 + 128).astype(np.uint8).tobytes()
 PCM16 = (VALUES * 2**15).astype("<i2").tobytes()
 PCM24 = b"".join(int(v * 2**23).to_bytes(3, "little", signed=True) for v in VALUES)
 PCM32 = (VALUES * 2**31).astype("<i4").tobytes()
-FLOAT32 = VALUES.astype("<f4").tobytes()
-FLOAT64 = VALUES.astype("<f8").tobytes()
 DATA = chunk(b"data", PCM16)
 
 GOOD = {
@@ -33,45 +31,35 @@ GOOD = {
     "16 bits": wav(fmt(), DATA),
     "24 bits": wav(fmt(bits=24), chunk(b"data", PCM24)),
     "32 bits": wav(fmt(bits=32), chunk(b"data", PCM32)),
-    "float32": wav(fmt(3, bits=32), chunk(b"data", FLOAT32)),
-    "float64": wav(fmt(3, bits=64), chunk(b"data", FLOAT64)),
-    "extensible 24 bits": wav(extensible(bits=24), chunk(b"data", PCM24)),
-    "extensible float32": wav(extensible(3, bits=32), chunk(b"data", FLOAT32)),
     "other chunks, one of odd length": wav(chunk(b"JUNK", b"abc"), fmt(), chunk(b"fact", b"1234"), DATA, chunk(b"LIST", b"data")),
     "streamed, all ones": wav(fmt(), chunk(b"data", PCM16, 0xFFFFFFFF), size=0xFFFFFFFF),
-    "streamed, zeros": wav(fmt(), chunk(b"data", PCM16, 0), size=0),
     "streamed, sox": wav(fmt(), chunk(b"data", PCM16, 0x7FFFF000), size=0x7FFFF024),
     "streamed, cut within a sample": wav(fmt(), chunk(b"data", PCM16, 0xFFFFFFFF), size=0xFFFFFFFF) + b"\1",
-    "RIFF size wrong": wav(fmt(), DATA, size=3),
     "bytes after the end": wav(fmt(), DATA) + b"\0" * 7,
 }
 
 BAD = {
-    "empty": (b"", FormatError, "the file is empty"),
-    "text": (b"hello, this is no audio", FormatError, "not a WAV file"),
-    "head cut": (wav(fmt(), DATA)[:10], FormatError, "not a WAV file"),
-    "RIFF but AVI": (b"RIFF\x10\0\0\0AVI " + bytes(8), FormatError, "not a WAV file"),
-    "big-endian": (b"RIFX" + wav(fmt(), DATA)[4:], UnsupportedError, "RIFX"),
-    "64-bit": (b"RF64" + wav(fmt(), DATA)[4:], UnsupportedError, "RF64"),
-    "head alone": (wav(), FormatError, "no fmt chunk"),
-    "no data": (wav(fmt()), FormatError, "no data chunk"),
-    "data first": (wav(DATA, fmt()), FormatError, "before the fmt chunk"),
-    "fmt too short": (wav(chunk(b"fmt ", bytes(14)), DATA), FormatError, "14 bytes, expected at least 16"),
-    "fmt beyond the file": (wav(chunk(b"fmt ", bytes(16), 4000)), FormatError, "claims 4000 bytes, but 16 are left"),
-    "unknown chunk beyond the file": (wav(chunk(b"LIST", b"", 0xFFFFFFF0), fmt(), DATA), FormatError, "claims 4294967280 bytes"),
+    "empty": (b"", FormatError, "not a WAV file that can be read"),
+    "text": (b"hello, this is no audio", FormatError, "not a WAV file that can be read"),
+    "head cut": (wav(fmt(), DATA)[:10], FormatError, "not a WAV file that can be read"),
+    "RIFF but AVI": (b"RIFF\x10\0\0\0AVI " + bytes(8), FormatError, "not a WAV file that can be read"),
+    "big-endian": (b"RIFX" + wav(fmt(), DATA)[4:], FormatError, "not a WAV file that can be read"),
+    "head alone": (wav(), FormatError, "not a WAV file that can be read"),
+    "no data": (wav(fmt()), FormatError, "not a WAV file that can be read"),
+    "data first": (wav(DATA, fmt()), FormatError, "not a WAV file that can be read"),
+    "fmt too short": (wav(chunk(b"fmt ", bytes(13))), FormatError, "not a WAV file that can be read"),
+    "fmt beyond the file": (wav(chunk(b"fmt ", fmt()[8:], 4000)), FormatError, "not a WAV file that can be read"),
+    "unknown chunk beyond the file": (
+        wav(chunk(b"LIST", b"", 0xFFFFFFF0), fmt(), DATA),
+        FormatError,
+        "not a WAV file that can be read",
+    ),
     "truncated": (wav(fmt(), DATA)[:-4], FormatError, "truncated: the data chunk claims 10 bytes, but 6 are left"),
-    "half a sample": (wav(fmt(), chunk(b"data", PCM16[:-1])), FormatError, "no multiple of the 2"),
-    "mu-law": (wav(fmt(7, bits=8), chunk(b"data", PCM8)), UnsupportedError, "mu-law, tag 0x0007"),
-    "unknown tag": (wav(fmt(0x1234), DATA), UnsupportedError, "tag 0x1234"),
-    "extensible mu-law": (wav(extensible(7, bits=8), chunk(b"data", PCM8)), UnsupportedError, "mu-law"),
-    "extensible, other sub-format": (wav(extensible(tail=bytes(14)), DATA), UnsupportedError, "sub-format"),
-    "extensible, too short": (wav(fmt(0xFFFE), DATA), FormatError, "expected at least 40"),
-    "no channels": (wav(fmt(channels=0), DATA), FormatError, "0 channels"),
-    "no rate": (wav(fmt(rate=0), DATA), FormatError, "at 0 Hz"),
-    "12 bits": (wav(fmt(bits=12, block=2), DATA), UnsupportedError, "12-bit integers"),
-    "float16": (wav(fmt(3, bits=16), DATA), UnsupportedError, "16-bit floats"),
-    "block size wrong": (wav(fmt(block=4), DATA), FormatError, "4 bytes a block, expected 2"),
-    "NaN": (wav(fmt(3, bits=32), chunk(b"data", np.array([np.nan], "<f4").tobytes())), FormatError, "not finite"),
+    "mu-law": (wav(fmt(7, bits=8), chunk(b"data", PCM8)), UnsupportedError, "unknown format: 7.*pcm_s16le"),
+    "floats": (wav(fmt(3, bits=32), DATA), UnsupportedError, "unknown format: 3: expected integer samples; .*pcm_s16le"),
+    "extensible floats": (wav(extensible(3, bits=32), DATA), UnsupportedError, "expected integer samples"),
+    "no channels": (wav(fmt(channels=0), DATA), FormatError, "not a WAV file that can be read"),
+    "40 bits": (wav(fmt(bits=40), DATA), UnsupportedError, "40-bit integers"),
 }
 
 
@@ -95,7 +83,7 @@ def test_refuses(tmp_path: Path, content: bytes, kind: type[Exception], message:
 
 
 def test_every_prefix_is_an_error_of_ours(tmp_path: Path) -> None:
-    path, content = tmp_path / "a.wav", GOOD["extensible 24 bits"]
+    path, content = tmp_path / "a.wav", GOOD["24 bits"]
     for length in range(len(content) - 1):  # the last byte pads the chunk to an even length
         path.write_bytes(content[:length])
         with pytest.raises(FormatError):
@@ -103,8 +91,8 @@ def test_every_prefix_is_an_error_of_ours(tmp_path: Path) -> None:
 
 
 def test_every_changed_byte_reads_or_is_an_error_of_ours(tmp_path: Path) -> None:
-    path, content = tmp_path / "a.wav", GOOD["extensible float32"]
-    for position in range(68):
+    path, content = tmp_path / "a.wav", GOOD["16 bits"]
+    for position in range(44):
         for value in (0, 0xFF):
             path.write_bytes(content[:position] + bytes([value]) + content[position + 1 :])
             with contextlib.suppress(FormatError, UnsupportedError):

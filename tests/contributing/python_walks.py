@@ -19,12 +19,10 @@ OPERATOR = Walk(
         ),
     ),
     (
-        "docs/make_operators.py",
         "-m pytest -q tests/operators/test_cases.py tests/operators/test_graph.py tests/operators/test_inference.py -k 'Cube or every'",
         "-m pytest -q tests/formats/test_onnx_words.py tests/formats/test_own_words.py -k 'attribute or operation'",
         "-m pytest -q tests/test_docs.py tests/test_lint.py",
     ),
-    made=frozenset({"docs/operators.md"}),
     other=frozenset({"fastlayers/formats/onnx/canonical.py"}),
 )
 
@@ -50,11 +48,9 @@ KERAS = Walk(
         ),
     ),
     (
-        "docs/make_operators.py",
         "-m pytest -q tests/formats/test_keras_further.py tests/formats/test_keras_words.py -k 'negation or word or declared'",
         "-m pytest -q tests/test_docs.py tests/test_lint.py",
     ),
-    made=frozenset({"docs/operators.md"}),
     other=frozenset({"tests/goldens/make_keras_models.py", "tests/goldens/keras_models_3.npz"}),
 )
 

@@ -29,7 +29,7 @@ def sniff(source: Source) -> bool:
 
 
 def find(view: memoryview) -> int | None:
-    """Where the signature is."""
+    """Offset of the signature."""
     at = 0
     while at < len(view):
         if view[at : at + 8] == SIGNATURE:

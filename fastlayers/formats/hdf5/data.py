@@ -1,4 +1,4 @@
-"""What a dataset holds: stored in its header, in one piece, or in chunks that may be shuffled and deflated."""
+"""Contents of a dataset: stored in its header, in one piece, or in chunks that may be shuffled and deflated."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class File:
     # ---- groups ---------------------------------------------------------------------------------------------------------
 
     def links(self, at: int) -> Links:
-        """What the group at an address holds."""
+        """Links of the group at an address."""
         found = self._groups.get(at)
         if found is None:
             found = self._groups[at] = Links({}, {})

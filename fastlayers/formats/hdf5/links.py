@@ -1,4 +1,4 @@
-"""What a group holds: links by name, from symbol tables (old files), link messages and fractal heaps (new ones)."""
+"""Contents of a group: links by name, from symbol tables (old files), link messages and fractal heaps (new ones)."""
 
 from __future__ import annotations
 

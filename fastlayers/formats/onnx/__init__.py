@@ -76,7 +76,8 @@ def value_names(source: Source, budget: Budget) -> list[str]:
 
 
 def more_outputs(names: Sequence[str]) -> bytes:
-    """What makes these values outputs of a model too, put after its bytes: a protobuf reader joins both graphs' lists."""
+    """Bytes that make these values outputs of a model too, if appended to its bytes: a protobuf reader joins both graphs'
+    lists."""
 
     def field(number: int, content: bytes) -> bytes:
         size, length = bytearray(), len(content)

@@ -35,7 +35,7 @@ def short(text: str) -> str:
 
 
 def name_of(op: str, outputs: tuple[str, ...]) -> str:
-    """How errors name a node."""
+    """Name of a node in errors."""
     return f"{short(op)} ({short(next((o for o in outputs if o), '-'))})"
 
 
@@ -313,7 +313,7 @@ DOMAINS: Registry[dict[str, tuple[Schema, Rule]]] = Registry(
 
 
 def _entry(op: str, domain: str, version: int) -> tuple[Schema, Rule] | None:
-    """What is known of an operator besides ONNX's own of the newest form."""
+    """Schema and rule of an operator in the tables of `DOMAINS`; None for ONNX's own of the newest form."""
     if not domain and op in schemas() and version >= schemas()[op].since:
         return None
     found: tuple[Schema, Rule] | None = DOMAINS.get(domain, {}).get(op)
@@ -326,7 +326,7 @@ def _schema(op: str, domain: str, version: int) -> Schema | None:
 
 
 def complaints(op: str, domain: str, version: int, attributes: Mapping[str, Any], name: object) -> list[str]:
-    """What of a node is not supported; empty if nothing is. `name` is how errors name the node.
+    """Lists the unsupported parts of a node; empty if there is none. `name` is how errors name the node.
 
     Raises:
         FormatError: an attribute has the wrong type, or one that must be there is missing.

@@ -1,4 +1,4 @@
-"""What rules for operators of other domains are written with: schemas in a line, nodes one after the other."""
+"""Helpers for rules of operators of other domains: schemas in a line, nodes one after the other."""
 
 from __future__ import annotations
 

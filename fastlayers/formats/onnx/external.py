@@ -142,7 +142,8 @@ def _is_link(part: str, folder: int) -> bool:
 
 
 def _open_checked(folder: str, parts: tuple[str, ...], flags: int, where: object) -> int:
-    """Where folders cannot be held open: looks at every part before, and afterwards whether the file is the one looked at."""
+    """Opens a file where folders cannot be held open: checks every part of the path before, and afterwards that the file is the
+    same."""
     path = folder
     for part in parts:
         path = os.path.join(path, part)

@@ -191,7 +191,7 @@ def svm_classifier(node: Node, version: int, make: Any) -> list[Node]:
 
 
 def _votes(nodes: Nodes, scores: str, count: int) -> str:
-    """How many pairs each class wins, as exact floats: a score above 0 is for the first of its two classes."""
+    """Number of pairs that each class wins, as exact floats: a score above 0 is for the first of its two classes."""
     first, second = np.triu_indices(count, 1)
     pairs = np.arange(len(first))
     change = np.zeros((len(first), count), np.float32)

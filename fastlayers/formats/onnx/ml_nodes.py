@@ -1,4 +1,4 @@
-"""What the rules of ai.onnx.ml share: nodes that are added one by one, transforms of scores, and labels of classes."""
+"""Helpers that the rules of ai.onnx.ml share: nodes that are added one by one, transforms of scores, and labels of classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values of a model have elements of a type that numpy lacks (`operators.narrow`). Arrays do not show it: theirs is wider.
+"""Finds the values of a model whose element type numpy lacks (`operators.narrow`). Arrays do not show it: theirs is wider.
 
 ONNX's types follow from a node's inputs and attributes alone; a model's own words (inputs, outputs, value_info) come first.
 """
@@ -52,7 +52,7 @@ class Narrowed:
         self.of: dict[str, int] = {}
 
     def note(self, name: str, number: int) -> None:
-        """What a model says of a value: the number of its element type, or 0 if it says nothing."""
+        """Number of the element type that a model declares for a value, or 0 if it declares none."""
         if number:
             self.of[name] = number if number in NARROW else 0
 

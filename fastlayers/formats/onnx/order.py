@@ -15,7 +15,7 @@ from .proto import GraphProto, NodeProto, Place
 
 
 class _Survey(NamedTuple):
-    """What a graph defines itself; what it, or a graph in it, reads of what is around it; its nodes that have graphs."""
+    """Names that a graph defines itself; names that it, or a graph in it, reads from outside; its nodes that have graphs."""
 
     graph: GraphProto  # held, so that its id stays its own
     own: set[str]

@@ -357,7 +357,7 @@ class Parser(ValueParser):
                 return at
 
     def _without_content(self, name: str, declared: int, found: int, where: object) -> Any:
-        """What an attribute is that has no content of its type. Raises FormatError if it must have some, or has other content."""
+        """Value of an attribute without content of its type. Raises FormatError if it must have some, or has other content."""
         if not 0 < declared < len(_TYPE_NAMES):
             raise FormatError(f"{where}: attribute {quote(name)} is of type {declared}, expected 1 to {len(_TYPE_NAMES) - 1}")
         other = found & ~(1 << declared)

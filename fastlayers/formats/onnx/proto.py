@@ -1,4 +1,4 @@
-"""What an ONNX model says, as frozen values: the messages of onnx.proto that matter when it is run, under their names there."""
+"""ONNX models as frozen values: the messages of onnx.proto that matter when a model is run, under their names there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class ValueInfo(NamedTuple):
-    """What a model says of a value.
+    """Declaration of a value in a model.
 
     `shape`: a size, the name of a size or None for each dimension; None if the rank is not known or it is no tensor.
     `dtype`: numpy's, of the elements; types that numpy lacks have the one they are widened to. None if it is not said or not one.
@@ -157,7 +157,7 @@ class Lazy(Mapping[str, Any]):
         return f"<{len(self)} values: {', '.join(map(quote, self))}>"
 
     def stored(self) -> dict[str, Any]:
-        """What it holds, pending arrays as such; not to be changed."""
+        """Content of the attribute, pending arrays as such; not to be changed."""
         return self._values
 
 
@@ -186,7 +186,7 @@ def in_place(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 class Place:
-    """Where in a model something is, for errors; made into text only when there is one."""
+    """Position in a model, for errors; made into text only when there is one."""
 
     __slots__ = ("_kind", "_name", "_outer")
 

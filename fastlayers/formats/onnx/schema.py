@@ -1,4 +1,4 @@
-"""What nodes of ONNX's own domain look like: since which opset they are there, how many inputs and outputs, which attributes.
+"""Schemas of ONNX's own operators: the opset that introduced each, its numbers of inputs and outputs, its attributes.
 
 A line is ``name since inputs outputs attribute:type...``. Counts are those of the newest form (``1-3``: two may be left out,
 ``*``: any number). A type is i (int), f (float), s (string), t (tensor), g (graph), x (sparse tensor) or y (type); is, fs and ss

@@ -39,7 +39,7 @@ _MAX_RATIO = 1000
 
 
 class Payload(NamedTuple):
-    """Where a tensor's elements are: the `field` that holds them (0: none has any), and what was in it.
+    """Elements of a tensor as found: the `field` that holds them (0: none has any), and its content.
 
     `view` has raw or external data, or the packed values; `numbers` (uint64, as varints give them) those that were not packed;
     `strings` those of a string tensor.
@@ -176,7 +176,7 @@ def _of_integers(kind: Elements, shape: tuple[int, ...], payload: Payload, budge
 
 
 def _range(kind: Elements) -> tuple[int, int]:
-    """What may stand in a field of typed integers. Writers differ in whether they extend the sign of what is narrower."""
+    """Range of values in a field of typed integers. Writers differ in whether they extend the sign of what is narrower."""
     if kind is ELEMENTS[BOOL]:
         return 0, 1
     if kind.bits == 6:

@@ -43,7 +43,7 @@ Value = Array | Pending | None
 
 
 class _Pieces(NamedTuple):
-    """What a TensorProto says: the positions of its runs of bytes; `external` is None unless its data is in another file."""
+    """Parts of a TensorProto: the positions of its runs of bytes; `external` is None unless its data is in another file."""
 
     code: int
     dims: list[int]

@@ -21,7 +21,7 @@ __all__ = ["Call", "dequantized"]
 
 
 class Call:
-    """What a rule takes: ``rule(call)`` writes nodes through `e` and returns the name of the result, or a tuple of names."""
+    """Argument of a rule: ``rule(call)`` writes nodes through `e` and returns the name of the result, or a tuple of names."""
 
     def __init__(
         self, converter: Converter, e: GraphBuilder, operator: Operator, inputs: tuple[str | None, ...],
@@ -68,7 +68,7 @@ class Call:
         return self.inputs[i] if i < len(self.inputs) else None
 
     def tensor(self, i: int) -> Tensor:
-        """What the file says of input i."""
+        """Description of input i in the file."""
         found = self.tensors[i] if i < len(self.tensors) else None
         if found is None:
             self.fail(f"input {i} is missing")
@@ -133,7 +133,7 @@ class Call:
         return self.e.node("Cast", name, to=NUMBERS[dtype])
 
     def activated(self, name: str) -> str:
-        """What the fused activation makes of the result."""
+        """Applies the fused activation to the result."""
         code = self.options.get("act", 0)
         if not code:
             return name

@@ -77,7 +77,7 @@ def _distinct(e: GraphBuilder, names: Sequence[str]) -> list[str]:
 
 
 def _common(a: Shape | None, b: Shape | None) -> Shape | None:
-    """What two shapes agree in."""
+    """Shape with the sizes in which two shapes agree."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple(p if p == q else None for p, q in zip(a, b, strict=True))

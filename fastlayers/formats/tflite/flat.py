@@ -51,7 +51,7 @@ class Flat:
             self.fail(f"the same bytes are referred to again and again: more than {_TIMES} times as much as there is")
 
     def target(self, at: int, what: str) -> int:
-        """Where the reference at `at` leads."""
+        """Position that the reference at `at` leads to."""
         self.check(at, 4, what)
         distance: int = _U32.unpack_from(self.view, at)[0]
         if not distance:
@@ -59,7 +59,7 @@ class Flat:
         return at + distance
 
     def vector(self, at: int, width: int, what: str) -> tuple[int, int]:
-        """Where the elements of the vector at `at` begin, and their number."""
+        """Position of the first element of the vector at `at`, and the number of elements."""
         self.check(at, 4, what)
         count: int = _U32.unpack_from(self.view, at)[0]
         if count * width > len(self.view):
@@ -89,7 +89,7 @@ class Table:
         return [number for number, offset in enumerate(self._offsets) if offset]
 
     def _place(self, number: int, width: int) -> int | None:
-        """Where a field is, or None if it is not there."""
+        """Position of a field, or None if it is absent."""
         offset = self._offsets[number] if number < len(self._offsets) else 0
         if not offset:
             return None

@@ -178,7 +178,7 @@ class Converter:
         return found
 
     def path(self, number: int) -> str:
-        """What names of a graph's values begin with, so that those of the first one stay as they are."""
+        """Prefix of the names of a graph's values; empty for the first graph, whose names stay as they are."""
         return f"{self.model.subgraphs[number].name or f'graph_{number}'}/" if number else ""
 
     def name(self, number: int, n: int) -> str:

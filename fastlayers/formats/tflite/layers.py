@@ -227,7 +227,7 @@ def embedding_lookup(c: Call) -> str:
 
 
 def fake_quant(c: Call) -> str:
-    """What remains of x when it is stored in num_bits: rounded to steps between min and max, of which 0 is one."""
+    """Rounds x as if it were stored in num_bits: to steps between min and max, of which 0 is one."""
     o, x = c.options, c.x(0)
     low, high = float(bool(o["narrow_range"])), float((1 << min(max(o["num_bits"], 2), 16)) - 1)
     scale = (o["max"] - o["min"]) / (high - low)

@@ -125,7 +125,7 @@ def dynamic_update_slice(c: Call) -> str:
 
 
 def reverse_sequence(c: Call) -> str:
-    """Of each image the first so many steps, read backward."""
+    """Reverses the first steps of each image, as many as its length."""
     o, lengths = c.options, c.cast(c.x(1), np.dtype(np.int64))
     return c.e.node("ReverseSequence", c.x(0), lengths, time_axis=o["seq_dim"], batch_axis=o["batch_dim"])
 

@@ -174,7 +174,7 @@ class _Parser:
         return Options(found, {field.name: field.default for field in fields})
 
     def unknown(self, operator: Table, name: str) -> tuple[str, ...]:
-        """What an operator has that the schema here does not: fields of its own, and of its options."""
+        """Lists the fields of an operator, and of its options, that the schema here lacks."""
         found = [f"field {number}" for number in operator.present() if number not in OPERATOR_FIELDS]
         if operator.number(11, "B"):
             found.append(f"options of a second kind, number {operator.number(11, 'B')}")

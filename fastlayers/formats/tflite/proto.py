@@ -1,4 +1,4 @@
-"""What a TensorFlow Lite file says, as frozen values, checked as far as one part can be without the others."""
+"""TensorFlow Lite files as frozen values, checked as far as one part can be without the others."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _ACTIVATIONS = {1: "Relu", 4: "Tanh"}
 
 
 class _Places(NamedTuple):
-    """Where an LSTM's inputs are: the first of the matrices of inputs, of the rest, and the states."""
+    """Positions of an LSTM's inputs: the first of the matrices of inputs, of the rest, and the states."""
 
     weights: int  # input to gates i f g o, then recurrent ones, three peepholes, four biases, projection and its bias
     h: int

@@ -1,4 +1,4 @@
-"""What TensorFlow Lite's schema says: operators by number, the fields of their options, element types. Reads nothing."""
+"""TensorFlow Lite's schema: operators by number, the fields of their options, element types. Reads nothing."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def slice_(c: Call) -> str:
 
 
 class _Axis(NamedTuple):
-    """What a specification says of one axis of x: the number of the specification, the axis, whether it then goes."""
+    """Slice of one axis of x: the number of the specification, the axis, and whether it is removed afterwards."""
 
     i: int
     axis: int
@@ -36,7 +36,7 @@ class _Axis(NamedTuple):
 
 
 def _layout(c: Call, count: int) -> tuple[list[_Axis], list[int]]:
-    """What is sliced, and where axes of size 1 come in, counted in the result."""
+    """Slices of the axes, and the positions in the result of new axes of size 1."""
     o, rank = c.options, c.rank()
     ellipsis, new, shrink = o["ellipsis_mask"] & ((1 << count) - 1), o["new_axis_mask"], o["shrink_axis_mask"]
     if ellipsis & (ellipsis - 1):

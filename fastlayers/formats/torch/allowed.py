@@ -23,7 +23,7 @@ def resolve(module: str, name: str) -> Global:
 
 
 def call(function: Global, args: tuple[Any, ...], context: Context) -> object:
-    """What the function would return, as a record or a plain value."""
+    """Returns the result that the function would have, as a record or a plain value."""
     maker = _CALLS.get(function.name)
     if maker is not None:
         return maker(args, context)
@@ -70,7 +70,7 @@ def _size(args: tuple[Any, ...], context: Context) -> object:
 
 
 def _encode(args: tuple[Any, ...], context: Context) -> object:
-    """How protocol 2 writes bytes: as text, and the name of the encoding that makes bytes of it."""
+    """Makes bytes as protocol 2 writes them: of a text, and the name of the encoding that makes bytes of it."""
     if len(args) != 2 or not isinstance(args[0], str) or args[1] not in ("latin1", "latin-1"):
         context.fail("bytes are not written as latin-1 text")
     context.charge_bytes(len(args[0]))

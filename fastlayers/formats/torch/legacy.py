@@ -70,7 +70,7 @@ class _Stream:
         return storage
 
     def _find_storages(self, keys: Any) -> None:
-        """Where each storage is; they must be those referred to, and end where the file does."""
+        """Finds the position of each storage; they must be those referred to, and end where the file does."""
         context, view, at = self._context, self._source.view, self._machine.at
         if type(keys) is not list or not all(isinstance(key, str) for key in keys) or len(set(keys)) < len(keys):
             context.fail("the list of storages is malformed: expected a list of different strings")

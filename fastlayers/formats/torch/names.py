@@ -83,7 +83,7 @@ class _Namer:
             self.found[name] = value
 
     def _children(self, value: Any) -> Iterator[_Child]:
-        """What a container holds."""
+        """Children of a container."""
         if isinstance(value, Dict):
             yield from _items(value)
         elif isinstance(value, (list, tuple)):
@@ -104,7 +104,8 @@ class _Namer:
                 yield str(i), part, f"an object of the class {quote(value.name)}"
 
     def _module(self, parts: dict[str, Any]) -> Iterator[_Child]:
-        """What the state_dict of a module that was pickled whole has: not its other attributes, nor buffers it leaves out."""
+        """Tensors that the state_dict of a module pickled as a whole has: neither its other attributes, nor buffers it leaves
+        out."""
         hidden = parts.get("_non_persistent_buffers_set")
         left_out: set[str] = set()
         if type(hidden) is Set:

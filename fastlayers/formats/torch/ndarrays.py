@@ -67,7 +67,7 @@ def read(array: NumpyArray, budget: Budget, where: str) -> Array:
 
 
 def _codec(dtype: Any) -> Codec | Refused | None:
-    """How the elements of a pickled dtype are: its args are ("f4", False, True), its state (3, "<", ...)."""
+    """Codec of a pickled dtype: its args are ("f4", False, True), its state (3, "<", ...)."""
     if type(dtype) is Global:
         return Refused(f"of numpy's dtype {quote(dtype.name)}")
     if type(dtype) is not Record or dtype.name != "numpy.dtype" or type(dtype.args) is not tuple or not dtype.args:

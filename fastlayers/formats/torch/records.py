@@ -1,4 +1,4 @@
-"""What a torch file's pickles become: plain values and these inert records. Nothing here can run anything."""
+"""Plain values and inert records that a torch file's pickles become. Nothing here can run anything."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Tensor(NamedTuple):
 
 
 class Context:
-    """What one load shares: the words errors begin with, how much work is left, and which unknown functions were called."""
+    """State of one load: the words errors begin with, how much work is left, and which unknown functions were called."""
 
     def __init__(self, where: str, budget: Budget) -> None:
         self.where = where
@@ -94,7 +94,7 @@ class Context:
 
     @property
     def steps(self) -> int:
-        """How many were taken."""
+        """Number of steps taken."""
         return self._allowed - self.left
 
     def charge(self, steps: int) -> None:

@@ -1,4 +1,5 @@
-"""What convolution and transposed convolution share: the padded input of a task, and the product over taps that are in it."""
+"""Parts that convolution and transposed convolution share: the padded input of a task, and the product over taps that are in
+it."""
 
 from libc.stdint cimport int64_t
 

@@ -105,7 +105,7 @@ cdef void operate(const Plan *p, const Operation *o, const Source *of, char *to,
 
 
 cdef int64_t sources(const Plan *p, const char *const *operands, int64_t start, int64_t end, Source *of, int64_t *cols) noexcept nogil:
-    """What the inputs hold for the block that begins at element `start`: whole rows, or a part of one. Returns the rows."""
+    """Finds the inputs' values for the block that begins at element `start`: whole rows, or a part of one. Returns the rows."""
     cdef int64_t row = start // p.cols, column = start % p.cols, rows = 1, at, ahead, offset
     cdef int k, axis
     cdef const Input *x

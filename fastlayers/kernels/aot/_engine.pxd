@@ -1,4 +1,5 @@
-"""What the driver's modules share: the level's table, threads, scratch memory, results. See csrc/*.h for each contract."""
+"""Declarations that the driver's modules share: the level's table, threads, scratch memory, results. See csrc/*.h for each
+contract."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t
 cimport numpy as cnp

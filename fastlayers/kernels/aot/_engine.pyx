@@ -438,7 +438,7 @@ def set_threads(int n):
 
 
 def get_threads():
-    """What was set last."""
+    """Returns the number of threads that was set last."""
     return _threads
 
 

@@ -20,7 +20,7 @@ cdef class Panels:
 
     @property
     def nbytes(self):
-        """What they take, or 0 where they are those of a file."""
+        """Bytes of the panels, or 0 where they are those of a file."""
         return self.bytes if self.owner is None else 0
 
     def array(self):

@@ -1,4 +1,4 @@
-"""What a program is put together from: chunks, the calls of one node each, and a plan of the memory between them.
+"""Parts of a program: chunks, the calls of one node each, and a plan of the memory between them.
 
 A chunk names the buffers that its calls use by index. A program for other sizes takes over the chunks of all nodes that it leaves
 alone, and lays out the memory of all of them again, in C: that costs some microseconds for hundreds of nodes.

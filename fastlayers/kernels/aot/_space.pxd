@@ -66,7 +66,7 @@ cdef enum:
 
 
 cdef inline int64_t runs_of(int64_t n) noexcept nogil:
-    """How many tasks n elements could be that are cut anywhere: for `workers`."""
+    """Number of tasks that n elements, cut anywhere, could be: for `workers`."""
     return (n + SHORT_RUN - 1) // SHORT_RUN
 
 
@@ -77,8 +77,8 @@ cdef inline int64_t run_length(int64_t n, int64_t most, int threads) noexcept no
 
 
 cdef inline int64_t begin_of(int64_t i, int64_t count, int64_t n) noexcept nogil:
-    """Where piece i of `count` begins that n is cut into: of two lengths, spread so that all stretches of as many pieces, which threads
-    begin with, are about as long."""
+    """Start of piece i of `count` that n is cut into: of two lengths, spread so that all stretches of as many pieces, which
+    threads begin with, are about as long."""
     return i * n // count
 
 

@@ -78,7 +78,7 @@ cdef inline int64_t time_of(const Slab *p, int64_t d, int64_t j, int64_t step) n
 
 
 cdef inline int64_t active(const Slab *p, int64_t step) noexcept nogil:
-    """How many sequences of the slab are longer than `step`."""
+    """Number of sequences of the slab that are longer than `step`."""
     cdef int64_t n = p.rows
     while n and p.lengths[n - 1] <= step:
         n -= 1
@@ -318,7 +318,7 @@ cdef void units_of_step(void *context, int64_t step, int64_t part) noexcept nogi
 
 
 cdef void prepare(const Slab *p, int64_t d, int64_t begin, int *tiles, fl_recurrent_step *call) noexcept nogil:
-    """What all steps of the sequences from `begin` on have in common."""
+    """Sets the values that all steps of the sequences from `begin` on have in common."""
     cdef float *c = c_of(p, d)
     call.cell = &direction_of(p, d).cell
     call.halves, call.tiles = p.plan.level.halves, tiles

@@ -276,7 +276,7 @@ cdef void by_rows(const Job *job, int64_t start, int64_t end) noexcept nogil:
 
 
 cdef void write_out(const Job *job, int k, int64_t start, int64_t end, char *to) noexcept nogil:
-    """What operand k is for items start .. end of out, one after the other."""
+    """Writes operand k for items start .. end of out, one after the other."""
     cdef Piece piece
     cdef fl_move move
     cdef int64_t n

@@ -82,7 +82,7 @@ cdef class PackedConv:
 
     @property
     def nbytes(self):
-        """What the weights take."""
+        """Bytes of the weights."""
         if not self.half:
             return self.panels.nbytes
         return self.groups * halves_size(self.half, self.og, self.k) * sizeof(uint16_t)
@@ -154,7 +154,7 @@ def conv_half_pack(cnp.ndarray weight__oidhw, cnp.ndarray bias__o, stride, dilat
 
 
 cdef float *pairs_mixed(weight, int64_t k) except? NULL:
-    """What `pack_mixed` makes, in bfloat16, neighbouring channels of a lane next to each other."""
+    """Packs as `pack_mixed` does, in bfloat16, neighbouring channels of a lane next to each other."""
     o, whole = weight.shape[0], panels_size(weight.shape[0], 1)
     lanes = np.zeros((whole, k), np.uint16)
     lanes[:o] = (rounded_weights(weight, FL_BRAIN).view(np.uint32) >> 16).transpose(0, 2, 3, 4, 1).reshape(o, k)

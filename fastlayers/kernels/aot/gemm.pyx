@@ -157,7 +157,7 @@ cdef class PackedLinear:
 
     @property
     def nbytes(self):
-        """What the weights take."""
+        """Bytes of the weights."""
         return halves_size(self.half, self.n, self.k) * sizeof(uint16_t) if self.half else self.panels.nbytes
 
     cdef void plan(self, Job *job, int64_t m, int code, float a, float b) noexcept:

@@ -47,24 +47,24 @@ cdef int64_t reach(const Axis *axis, int64_t outputs) noexcept nogil:
 
 
 cdef int64_t below(const Axis *axis, int64_t start, int64_t limit) noexcept nogil:
-    """How many positions of a window that starts at position `start` of the image are before `limit`."""
+    """Number of positions before `limit` of a window that starts at position `start` of the image."""
     return min((limit - start + axis.dilation - 1) // axis.dilation, axis.kernel) if start < limit else 0
 
 
 cdef int64_t skipped(const Axis *axis, int64_t o) noexcept nogil:
-    """How many positions of window o are before the image."""
+    """Number of positions of window o before the image."""
     return below(axis, o * axis.stride - axis.before, 0)
 
 
 cdef int64_t inside(const Axis *axis, int64_t o, int64_t *first) noexcept nogil:
-    """How many positions of window o are in the image; first: the position of the first of them."""
+    """Number of positions of window o in the image; first: the position of the first of them."""
     cdef int64_t start = o * axis.stride - axis.before, out = skipped(axis, o)
     first[0] = start + out * axis.dilation
     return below(axis, start, axis.size) - out
 
 
 cdef int64_t counted(const Axis *axis, int64_t o, int divide) noexcept nogil:
-    """How many positions of window o a sum is divided by."""
+    """Number of positions of window o that a sum is divided by."""
     cdef int64_t first
     if divide == NOTHING:
         return 1
@@ -274,8 +274,8 @@ cdef Windows plan_pool(Job *job, const Axis *axes, int64_t n, int64_t c, bint av
 
 
 cdef bint stacked(Axis *axes, int64_t planes) noexcept:
-    """Where each of `planes` channels-first images has one result, of windows without padding along their depth, makes the axes those of
-    one image, whose slices they are."""
+    """Makes the axes those of one image, whose slices are the `planes` channels-first images, where each has one result, of
+    windows without padding along their depth."""
     cdef Axis *z = axes
     if axes[0].out * axes[1].out * axes[2].out != 1 or z.before != 0 or reach(z, 1) > z.size:
         return False

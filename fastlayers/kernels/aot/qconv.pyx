@@ -212,7 +212,7 @@ cdef Place place_of(const Job *job, int64_t number) noexcept nogil:
 
 
 cdef const uint8_t *input_of(const Job *job, const Place *at, char *scratch) noexcept nogil:
-    """Where the first tap of the first pixel is."""
+    """Address of the first tap of the first pixel."""
     cdef int64_t volume = job.size[0] * job.size[1] * job.size[2]
     cdef const uint8_t *base = job.x + at.image * volume * job.channels + at.group * job.ig * (1 if job.x_last else volume)
     if job.in_place:
@@ -360,8 +360,8 @@ cdef int plan_call(Job *job, PackedQConv packed, const cnp.npy_intp *x, const cn
 
 
 cdef void correct(Job *job, int32_t *offset, float *scale) noexcept nogil:
-    """What is added to the sums, and by what they are multiplied, now that x's zero point and scale are known:
-    sum (x - xz)(w - wz) = sum x w - xz sum w - wz sum x + terms xz wz."""
+    """Computes the summand and the factor of the sums, once x's zero point and scale are known: sum (x - xz)(w - wz) = sum x w
+    - xz sum w - wz sum x + terms xz wz."""
     cdef int zero = 0
     cdef bint scaled = job.factor != NULL and job.x_scale != NULL
     if job.x_zero != NULL:

@@ -253,7 +253,7 @@ cdef inline int64_t tap_from(const Pool *job, int axis, int64_t start, int64_t l
 
 
 cdef inline int64_t inside(const Pool *job, int axis, int64_t o, bint padded) noexcept nogil:
-    """How many taps of output o are in the image, or in it and its padding."""
+    """Number of taps of output o in the image, or in it and its padding."""
     cdef int64_t start = o * job.stride[axis] - job.before[axis], low = -job.before[axis] if padded else 0
     cdef int64_t high = job.size[axis] + (job.after[axis] if padded else 0)
     return tap_from(job, axis, start, high) - tap_from(job, axis, start, low)

@@ -224,7 +224,7 @@ def lstm_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, 
 
 
 cdef int set_functions(fl_cell *cell, options, int d) except -1:
-    """What an LSTM's cell does with its sums in direction d; its peephole is known by then."""
+    """Sets the functions of an LSTM's cell in direction d, whose peephole is set before."""
     gate, inner, outer = options.activations[d]
     cell.gate, cell.cell, cell.out = function_of(gate), function_of(inner), function_of(outer)
     cell.clip, cell.coupled = options.clip, options.couple_input_forget
@@ -258,7 +258,7 @@ def rnn_pack(cnp.ndarray w_ih__dgi, cnp.ndarray w_hh__dgh, b_ih__dg, b_hh__dg, o
 
 cdef int plan_walk(Walk *plan, Fit fit, PackedRecurrent packed, tuple given, tuple x, tuple lengths, bint batch_first,
                    bint directions_apart, bint reverse) except -1:
-    """Of x's shape the first two axes matter; all else follows from the weights. Lengths of two axes are a mask."""
+    """Plans a walk over x, whose first two sizes matter; all else follows from the weights. Lengths of two axes are a mask."""
     cdef int64_t outs = packed.outs, count = packed.count, axis0, axis1
     packed.fits(fit, given, batch_first, directions_apart)
     axis0, axis1 = x[0], x[1]

@@ -81,7 +81,8 @@ cdef class Tables:
         return 0
 
     cdef int lay_windows(self, int64_t width) except -1:
-        """Where the taps of `width` neighbouring outputs of the last axis are in two vectors: makes their index relative to these."""
+        """Makes the taps' index relative to two vectors, where these hold the taps of `width` neighbouring outputs of the last
+        axis."""
         cdef fl_taps *p = &self.axes[2]
         cdef int32_t *index = <int32_t *>p.index
         cdef int32_t *base

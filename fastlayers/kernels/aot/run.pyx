@@ -228,7 +228,7 @@ cdef class Bound:
 
     @property
     def runs(self):
-        """How often it ran, alone or as a body."""
+        """Number of runs, alone or as a body."""
         return self.calls + self.code_.runs
 
     @property
@@ -241,7 +241,7 @@ cdef class Bound:
         self.used = tick()
 
     def places(self):
-        """Where each call's operands are: (space, offset) each, as a program made again would have them too."""
+        """Positions of each call's operands: (space, offset) each, as a program made again would have them too."""
         cdef int i, j
         return [
             [(self.operands[j].space, self.operands[j].offset) for j in range(self.steps[i].first, self.steps[i].first + self.steps[i].count)]
@@ -453,8 +453,8 @@ cdef class Bound:
 
 
 cdef int64_t write_key(PyObject **values, int count, const char *by_value, int64_t largest, char *to, int64_t room, bint plain) noexcept:
-    """What binds arrays: dtypes, shapes, and the values of those that are `by_value`. Returns its length, even beyond `room`; -1 for
-    what is no array, or, if only `plain` ones will do, none that a program takes as it is."""
+    """Writes the key that binds arrays: dtypes, shapes, and the values of those that are `by_value`. Returns its length, even
+    beyond `room`; -1 for what is no array, or, if only `plain` ones will do, none that a program takes as it is."""
     cdef int64_t at = 0, nbytes, word
     cdef cnp.ndarray array
     cdef int i, ndim
@@ -497,7 +497,7 @@ cdef class Runner:
         self.by_value = bytes([i in by_value for i in range(len(names))]) + b"\0"
 
     def key(self, list arrays):
-        """What arrays are bound by, as bytes; None where a program does not take them as they are."""
+        """Returns the key that binds arrays, as bytes; None where a program does not take them as they are."""
         cdef char few[KEY_ROOM]
         cdef int64_t length
         cdef bytes made
@@ -528,7 +528,7 @@ cdef class Runner:
             self.recent = self.recent_key = None
 
     cdef Bound find(self, PyObject **values, void **bases):
-        """What was bound for these arrays, whose addresses are then in `bases`; None if nothing was."""
+        """Looks up the binding for these arrays, whose addresses are then in `bases`; None if there is none."""
         cdef char key[KEY_ROOM]
         cdef int64_t length
         cdef Bound bound = self.recent

@@ -1,4 +1,4 @@
-"""How kernels are compiled and launched, and what they reduce with. Numba is imported here, in `_driver.py` and `_intrinsics.py`.
+"""Compiles and launches kernels, and has their reductions. Numba is imported here, in `_driver.py` and `_intrinsics.py`.
 
 A kernel is a plain function whose annotations say what it takes: flat arrays (`F32`, `I32`, `I64`, `U8`, `U16`, `U32`, `U64`),
 ``int`` (64 bits), ``float`` (32 bits) and records of these, named tuples, which come by value. So there is one machine code of

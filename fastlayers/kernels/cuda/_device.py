@@ -51,7 +51,7 @@ class Array:
 
     @property
     def flat(self) -> Any:
-        """What kernels take: one axis, never empty, bool as uint8. It does not keep the memory: this array does."""
+        """Memory as kernels take it: one axis, never empty, bool as uint8. It does not keep the memory: this array does."""
         if self._flat is None:
             self._flat = self.items("u1" if self.dtype.kind == "b" else self.dtype)
         return self._flat
@@ -200,7 +200,7 @@ def _nothing(dtype: str) -> Array:
 
 
 def absent(dtype: str = "f4") -> Any:
-    """What a kernel is given, flat, in place of an array that is not there."""
+    """Flat array that a kernel takes in place of an absent one."""
     return _nothing(dtype).flat
 
 

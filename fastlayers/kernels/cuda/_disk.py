@@ -26,7 +26,7 @@ def _stamp() -> str:
 
 
 def identity(value: Any) -> str:
-    """What a maker was given, by names and values: the same in every process."""
+    """Identity of a maker's arguments, by names and values: the same in every process."""
     function = getattr(value, "py_func", value)
     if callable(function) and hasattr(function, "__qualname__"):
         return f"{function.__module__}.{function.__qualname__}"
@@ -44,7 +44,7 @@ def _cache() -> Any:
     from numba.cuda.dispatcher import CUDACache
 
     class Cache(CUDACache):  # type: ignore[misc, unused-ignore]
-        """Whose entries are those of the very same sources and arguments; which costs time where it fails, and nothing else."""
+        """Cache of compiled code for the very same sources and arguments; a failure of the cache costs time, and nothing else."""
 
         def __init__(self, function: Callable[..., Any], key: str) -> None:
             super().__init__(function)

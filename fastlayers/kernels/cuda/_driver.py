@@ -52,7 +52,7 @@ def current_device() -> int:
 
 @cache
 def _first_device() -> int:
-    """That of the first thread: tables, weights and free memory are there."""
+    """Device of the first thread: tables, weights and free memory are there."""
     return current_device()
 
 
@@ -86,7 +86,7 @@ _streams = threading.local()
 
 
 def current_stream() -> Any:
-    """What work of this thread is queued on: 0, the default stream, or one of Numba's stream objects."""
+    """Stream on which work of this thread is queued: 0, the default stream, or one of Numba's stream objects."""
     return getattr(_streams, "now", 0)
 
 
@@ -121,7 +121,7 @@ def _recorded(stream: Any) -> Any:
 
 
 def wait(done: Any, stream: int) -> None:
-    """What is queued on a stream (a handle, 0 and 1 the default one) from now on waits for an event."""
+    """Makes all work queued on a stream (a handle, 0 and 1 the default one) from now on wait for an event."""
     if done is not None:
         try:
             done.wait(_stream(stream))
@@ -130,7 +130,7 @@ def wait(done: Any, stream: int) -> None:
 
 
 def order(first: int, then: int) -> None:
-    """What is queued on the stream `then` from now on waits for what is queued on `first`; handles, 0 and 1 the default one."""
+    """Makes all work queued on the stream `then` from now on wait for the work on `first`; handles, 0 and 1 the default one."""
     if SIMULATED or (first if first != 1 else 0) == (then if then != 1 else 0):
         return
     wait(_recorded(_stream(first)), then)

@@ -46,7 +46,7 @@ _living: dict[int, Any] = {}  # what capsules that were passed out keep, by the 
 
 
 def place() -> tuple[int, int]:
-    """Where our arrays are, as DLPack says it."""
+    """Device of our arrays, in DLPack's terms."""
     return _OURS, current_device()
 
 

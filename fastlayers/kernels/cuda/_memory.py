@@ -44,7 +44,7 @@ class Block:
             _pool.give_back(self.loan)
 
     def ready(self, stream: int | None = None) -> None:
-        """What a stream (the current one) does next waits for the work that this memory was lent for."""
+        """Makes a stream (the current one) wait for the work that this memory was lent for."""
         stream = stream_pointer() if stream is None else stream
         loan = self.loan
         if loan is None:

@@ -1,4 +1,4 @@
-"""How the threads of a block read the operands of a product and put them into shared memory: neighbours there are of one term.
+"""Reads the operands of a product, by the threads of a block, into shared memory: neighbours there are of one term.
 
 Each maker takes the lines of a tile, its terms and its threads, and returns two device functions: one fetches the thread's
 values of the stage that begins at term k, the other puts them. `at` says where a thread's lines begin, `has` what they have: a
@@ -42,7 +42,7 @@ def _gather(rows: int, depth: int, threads: int) -> Any:
 
 
 def _swapped4(lines: int, depth: int, threads: int) -> Any:
-    """How fours of neighbouring terms are written to shared memory, where a term's values are neighbours."""
+    """Writes fours of neighbouring terms to shared memory, where a term's values are neighbours."""
     LINE, LOADS, FOURS, APART = lines + 4, lines * depth // threads // 4, depth // 4, threads // (depth // 4)
 
     @device

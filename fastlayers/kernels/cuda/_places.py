@@ -1,4 +1,4 @@
-"""Where the values of a product are: the pixels of a convolution in x and in the result, as kernels of tiles read it."""
+"""Positions of the values of a product: the pixels of a convolution in x and in the result, as kernels of tiles read it."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ def pixel(places: Any, here: int, row: int) -> Any:
 
 @device
 def _start(places: Any, here: int, axis: int, position: int) -> Any:
-    """Where tap 0 of a position is in x."""
+    """Offset in x of tap 0 of a position."""
     return position * places[here + _STRIDE + axis] + places[here + _BEGIN + axis]
 
 
 @device
 def origin(places: Any, here: int, n: int, d: int, h: int, w: int) -> Any:
-    """Where a pixel is in the result."""
+    """Offset of a pixel in the result."""
     o = here + _OUT_STEPS
     return places[here + _OUT] + n * places[o] + d * places[o + 1] + h * places[o + 2] + w * places[o + 3]
 
 
 @device
 def first(places: Any, here: int, n: int, d: int, h: int, w: int) -> Any:
-    """Where a pixel's tap 0, channel 0 is in x: before it, maybe."""
+    """Offset in x of a pixel's tap 0, channel 0: before the array, maybe."""
     d, h, w = _start(places, here, 0, d), _start(places, here, 1, h), _start(places, here, 2, w)
     s = here + _X
     return n * places[s] + d * places[s + 1] + h * places[s + 2] + w * places[s + 3]

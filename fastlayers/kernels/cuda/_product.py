@@ -1,4 +1,5 @@
-"""Which tile computes a product, how many blocks a sum has, and the launch. Choices are by shapes alone and change no result."""
+"""Chooses the tile of a product and the number of blocks of a sum, and launches it. Choices are by shapes alone and change no
+result."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ FEW = 4  # rows up to which reading right is all that counts
 
 
 class Layout(NamedTuple):
-    """What a launch is told next to its positions: the values that `Product` explains."""
+    """Arguments of a launch next to its positions: the values that `Product` explains."""
 
     columns: int
     stored: int  # columns of right
@@ -86,7 +87,7 @@ def choose(rows: int, columns: int, terms: int, count: int, may_part: bool) -> t
 
 
 class Plan(NamedTuple):
-    """Where the values of a product are, on the GPU: its positions and, for what is gathered, the table of its terms."""
+    """Operands of a product on the GPU: its positions and, for what is gathered, the table of its terms."""
 
     phases: int
     rows: int  # of the largest phase
@@ -114,7 +115,7 @@ _IDENTITY, _RELU, _CLIP = (UNARY[name].code for name in ("identity", "relu", "cl
 
 
 def bounds(activation: Activation) -> tuple[float, float] | None:
-    """What an activation keeps its results between, if it does nothing else."""
+    """Bounds to which an activation clamps its results, if it does nothing else."""
     if activation.code == _IDENTITY:
         return -math.inf, math.inf
     if activation.code == _RELU:

@@ -48,8 +48,8 @@ within: Any = _Within()
 
 
 def _shared_by_all(value: Any) -> tuple[np.ndarray, int]:
-    """What all threads of the block have, and which of them this one is. There are no shuffles: it goes through one of two
-    shared arrays, alternately, so that threads wait for each other once.
+    """Shares a value with all threads of the block; returns all values, and the index of this thread. There are no shuffles: it
+    goes through one of two shared arrays, alternately, so that threads wait for each other once.
     """
     thread = threading.current_thread()
     turn = thread.__dict__["turn"] = 1 - thread.__dict__.get("turn", 0)

@@ -60,8 +60,8 @@ _SAMPLES += [(MEDIUM, *_KINDS[3]), (NARROW, *_KINDS[0]), (SHORT, *_KINDS[4]), (S
 
 
 class Product(NamedTuple):
-    """How a launch cuts a product. `stored`: columns of right, with stride `line`; `chains` of a block; `part`: values from one
-    part to the next; x_group .. bias_group: from a group to the next; low, high: what results are clamped between."""
+    """Partition of a product by a launch. `stored`: columns of right, with stride `line`; `chains` of a block; `part`: values
+    from one part to the next; x_group .. bias_group: from a group to the next; low, high: what results are clamped between."""
 
     flags: int
     columns: int

@@ -48,7 +48,7 @@ def lengths_kernel(mask: U8, times: I32, counts: I32, batch: int, steps: int) ->
 
 
 class Has(NamedTuple):
-    """Which of the arrays there are."""
+    """Flags of the arrays that are given."""
 
     peephole: int
     h0: int
@@ -257,6 +257,6 @@ _OTHERS = {LSTM: (75, 112), GRU: (70, 108), RNN: (60, 75)}
 
 
 def in_registers(gates: int, quads: int, sequences: int, threads: int) -> int:
-    """How many of a hidden size's quads fit in registers, where every unit has its own threads."""
+    """Number of quads of a hidden size that fit in registers, where every unit has its own threads."""
     most = min(255, (1 << 16) // threads // 8 * 8)
     return max(0, min(quads, (most - _OTHERS[gates][sequences > 1]) // (4 * gates)))

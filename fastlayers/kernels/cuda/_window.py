@@ -1,4 +1,4 @@
-"""What kernels over windows share: their geometry, how a thread finds its outputs, which taps of a window are in the image."""
+"""Helpers of kernels over windows: their geometry, the outputs of a thread, and the taps of a window that are in the image."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def geometry(x: Array, out: Array, window: tuple[Sequence[int], ...], last: bool
 
 @device
 def three(g: Any, k: Any) -> Any:
-    """What a geometry has for d, h, w: read once, and not again after every store."""
+    """Values of a geometry for d, h, w: read once, and not again after every store."""
     return g[k], g[k + 1], g[k + 2]
 
 
@@ -67,7 +67,7 @@ def position(space: Any, channels: Any, i: Any, last: Any, four: Any) -> Any:
 
 @device
 def start(stride: Any, before: Any, d: Any, h: Any, w: Any) -> Any:
-    """Where the window of an output begins in x."""
+    """First position in x of the window of an output."""
     return d * stride[0] - before[0], h * stride[1] - before[1], w * stride[2] - before[2]
 
 

@@ -214,8 +214,8 @@ def _attention(depth: int, rows: int, keys: int, by_quads: bool, has_mask: bool,
                                 value = NAN if p.empty != 0 else ZERO
                             out[o_start + query * p.o_row + column] = value
         if p.empty == 2:
-            # Sums with weights of 0, for rows without any. Apart from the loop above, which would not be unrolled around
-            # this one and keep its arrays in memory; what is NaN for its values' sake stays so.
+            # Rows without any weight are summed again with weights of 0. This loop is separate because the one above would not
+            # be unrolled around it, and would keep its arrays in memory. NaN that comes from the values stays.
             for i in range(4):
                 query = first + row0 + i
                 for at in range(4 * sums_of if query < p.n else 0):

@@ -85,7 +85,8 @@ def steps(sizes: Sequence[int], channels: int, last: bool) -> tuple[Ints, int]:
 
 
 def table_of(taps: Sequence[int], apart: Sequence[int], x_steps: Ints, channels: int, channel: int, numbered: bool) -> np.ndarray:
-    """Where terms are from tap 0 on, with their taps' indices, or 0 where every tap is in x; `apart`: taps, along d, h, w."""
+    """Table of the terms' offsets from tap 0, with their taps' indices, or 0 where every tap is in x; `apart`: taps, along d,
+    h, w."""
     along = [np.arange(n, dtype=np.int64) * a * s for n, a, s in zip(taps, apart, x_steps[1:], strict=True)]
     places = (along[0][:, None, None] + along[1][:, None] + along[2]).reshape(-1, 1) + np.arange(
         channels, dtype=np.int64

@@ -17,7 +17,7 @@ _ZEROS, _REFLECT, _REPLICATE = PAD_MODES["zeros"], PAD_MODES["reflect"], PAD_MOD
 
 @device
 def _source(i: Any, n: Any, mode: Any) -> Any:
-    """Where position i, 0 at the first of x, comes from; -1 for nowhere."""
+    """Index of the source of position i, 0 being the first of x; -1 if there is none."""
     if 0 <= i < n:
         return i
     if mode == _ZEROS:

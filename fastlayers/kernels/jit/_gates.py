@@ -1,4 +1,4 @@
-"""What gates of recurrent layers are made of, emitted as LLVM vectors: the usual cells as a whole, and all others step by step.
+"""Gates of recurrent layers, emitted as LLVM vectors: the usual cells as a whole, and all others step by step.
 
 Units are in the order [h / 16][gates][16], so that the gates of sixteen of them are next to each other.
 """

@@ -162,7 +162,7 @@ def inner(function: Callable[..., None]) -> Kernel:
 
 
 def _target(kind: Any) -> Any:
-    """What a C function takes where such a value is given: a record of its class's types, float32, or an integer."""
+    """Parameter type of a C function for such an argument: a record of its class's types, float32, or an integer."""
     if isinstance(kind, types.BaseTuple):
         made = kind.instance_class
         return _kind(made.__name__, {made.__name__: made})
@@ -177,7 +177,7 @@ def _fitted(context: Any, builder: Any, value: Any, kind: Any, target: Any) -> A
 
 
 def _values(e: Emit, context: Any, value: Any, kind: Any, target: Any) -> Any:
-    """What an emitted function gets for an argument: V, or a record of V."""
+    """Argument of an emitted function: V, or a record of V."""
     if not isinstance(target, types.BaseTuple):
         return V(e, context.cast(e.builder, value, kind, target))
     parts = zip(cgutils.unpack_tuple(e.builder, value), kind, target, strict=True)

@@ -27,7 +27,7 @@ class Act(NamedTuple):
 
 
 class End(NamedTuple):
-    """What follows a sum: bias and residual (addresses, 0 for none), the stride of their lines, activation."""
+    """Epilogue of a sum: bias and residual (addresses, 0 for none), the stride of their lines, activation."""
 
     bias: Int
     residual: Int
@@ -56,7 +56,7 @@ class Panels(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Where sums go, in lines with this stride; `more`: they are added to what is there."""
+    """Destination of sums, in lines with this stride; `more`: they are added to its values."""
 
     at: Int
     line: Int

@@ -34,7 +34,7 @@ def _asked(array: np.ndarray | None) -> int:
 
 
 def address(array: np.ndarray | None) -> int:
-    """Where an array's data are; 0 for None."""
+    """Address of an array's data; 0 for None."""
     return 0 if array is None else _number_at(id(array) + _HEADER).value
 
 

@@ -40,7 +40,7 @@ def _is_float(kind: Any) -> bool:
 
 
 def _suffix(kind: Any) -> str:
-    """How the names of LLVM's intrinsics spell a type."""
+    """Suffix of a type in the names of LLVM's intrinsics."""
     if isinstance(kind, ir.PointerType):  # opaque since LLVM 15
         return "p0" if llvm.llvm_version_info[0] >= 15 else f"p0{_suffix(kind.pointee)}"
     if isinstance(kind, ir.VectorType):
@@ -173,7 +173,7 @@ class Var:
 
 
 class Emit:
-    """Where code is being emitted, and what one can say there."""
+    """Emitter of code at a position, with its operations as methods."""
 
     def __init__(self, builder: ir.IRBuilder) -> None:
         self.builder = builder

@@ -109,7 +109,7 @@ def _hidden(e: Emit, x: V, n: V) -> Float:
 
 @emitted
 def _seen(e: Emit, mask: V, n: V, most: V, slack: Float) -> Integer:
-    """How many columns of a row of a mask there are up to the last that may weigh more than 0, or up to a vector's more.
+    """Number of columns of a row of a mask up to the last that may weigh more than 0, or up to a vector's more.
 
     `most`: the row's largest number in the tiles before, which becomes that with this one. What is `slack` below weighs 0.
     """

@@ -93,7 +93,7 @@ class Cut(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What all calls of the same shapes share: the record of the compiled function, the tables that it points to, scratch."""
+    """Plan of all calls of the same shapes: the record of the compiled function, the tables that it points to, scratch."""
 
     cut: Cut
     tables: tuple[np.ndarray, ...]

@@ -23,7 +23,7 @@ STRIP = 128  # columns of one task of `lrn`
 
 
 def _moments(e: Emit, x: V, n: V, epsilon: Float, rms: V) -> tuple[V, V]:
-    """What is taken from the values of a row, and what they are then multiplied by."""
+    """Shift and scale of a row: the value to subtract, and the factor that follows."""
     count = e.splat(e.convert(n, F32, "sitofp"))
 
     def load(i: V, mask: V | None) -> V:

@@ -72,7 +72,7 @@ def _pad(p: Plan, x: int, out: int, first: int, last: int) -> None:
 
 @lru_cache(maxsize=64)
 def _places(size: int, before: int, after: int, mode: int) -> np.ndarray:
-    """Where in an axis every position of the padded one is, or -1."""
+    """Source index of every position of the padded axis, or -1."""
     return padded(np.arange(size, dtype=np.int64).reshape(1, 1, size), 0, (0, 0, 0, 0, before, after), mode, -1).reshape(-1)
 
 

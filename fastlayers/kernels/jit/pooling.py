@@ -225,13 +225,13 @@ def _last(p: Plan, x: int, y: int, first: int, last: int) -> None:
 
 
 def places(n: int, out: int, kernel: int, stride: int, dilation: int, low: int, high: int, before: int) -> np.ndarray:
-    """How many taps of each window along an axis are at low .. high - 1."""
+    """Number of taps of each window along an axis that are at low .. high - 1."""
     at = np.arange(out)[:, None] * stride - before + np.arange(kernel) * dilation
     return np.asarray(((at >= low) & (at < high)).sum(axis=1), np.float32)
 
 
 def _windows(n: int, out: int, kernel: int, stride: int, dilation: int, before: int) -> np.ndarray:
-    """Of each window along an axis where its first tap in the image is, and how many there are."""
+    """Position of the first tap in the image and number of such taps, for each window along an axis."""
     start = np.arange(out) * stride - before
     skipped = -(np.minimum(start, 0) // dilation)
     stop = np.minimum(kernel, -((start - n) // dilation))

@@ -215,7 +215,7 @@ class Functions(NamedTuple):
 
 
 class States(NamedTuple):
-    """Where the first and the last states are; 0 for none."""
+    """Addresses of the first and the last states; 0 for none."""
 
     h0: int
     c0: int

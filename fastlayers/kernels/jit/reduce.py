@@ -28,7 +28,7 @@ def _add(a: V, b: V) -> V:
 
 
 def _rule(e: Emit, op: str, m: V | None) -> tuple[float, Callable[[V, V], V], Callable[[V, V], V]]:
-    """Where an operation starts, how it takes in a number, and how it joins two results; m: the largest number of all."""
+    """Initial value of a reduction, its step for one value, and its union of two results; m: the largest value of all."""
     kind = _KINDS.get(op, op)
     rules: dict[str, tuple[float, Callable[[V, V], V], Callable[[V, V], V]]] = {
         "sum": (0.0, _add, _add),

@@ -107,7 +107,7 @@ def positional(function: Any) -> Any:
 
 
 def _arrays(kinds: Sequence[Any], first: int, at: int) -> Any:
-    """What makes a tuple of arrays of the operands from number `first` on, whose sizes begin with number `at`."""
+    """Returns a function that makes a tuple of arrays of the operands from index `first` on, whose sizes begin at index `at`."""
 
     @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
     def made(typingctx: Any, sizes: Any, operands: Any) -> Any:

@@ -12,7 +12,7 @@ __all__ = ["fft", "fft_pack", "overlap_add"]
 
 
 class Packed(NamedTuple):
-    """What is transformed into what."""
+    """Transform that was prepared: its size, operation and scale."""
 
     size: int
     op: int

@@ -17,7 +17,7 @@ __all__ = ["one_hot", "pick", "reverse_sequence", "scatter"]
 def _rows(
     what: str, indices: np.ndarray, shape: Sequence[int], steps: Sequence[int], size: Sequence[int], stride: Sequence[int]
 ) -> np.ndarray:
-    """Which row each position of the grid is."""
+    """Row that each position of the grid reads."""
     found = np.zeros(tuple(shape), np.int64)
     for axis, (n, step) in enumerate(zip(shape, steps, strict=True)):
         found += np.arange(n).reshape((-1,) + (1,) * (len(shape) - axis - 1)) * step

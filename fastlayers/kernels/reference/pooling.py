@@ -107,7 +107,7 @@ def _places(
     pads: Sequence[int],
     include_pad: bool,
 ) -> np.ndarray:
-    """How many positions of each window are in the image, or in image and pads."""
+    """Number of positions of each window in the image, or in image and pads."""
     if include_pad:
         size = [n + before + after for n, before, after in zip(size, pads[::2], pads[1::2], strict=True)]
     counted = np.ones((1, 1, *size))

@@ -34,7 +34,7 @@ class Packed(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Of h and of c."""
+        """Sizes of h and of c."""
         h = self.w_hh__dgh.shape[2]
         return h, h if self.w_hr__dqh is None else self.w_hr__dqh.shape[2]
 
@@ -153,12 +153,12 @@ def lstm(
 def _lstm_gates(
     options: LstmOptions, d: int, peephole__dp: np.ndarray | None
 ) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """What makes h and c of a step in direction d of the sums of its gates, (b, 4h), and of c before it."""
+    """Returns the function of a step in direction d: it makes h and c of the sums of the gates, (b, 4h), and of c before it."""
     gate, inner = (_clipped(f, options.clip) for f in options.activations[d][:2])
     peephole = None if peephole__dp is None else np.split(peephole__dp[d], 3)
 
     def seen(total: np.ndarray, k: int, c: np.ndarray) -> np.ndarray:
-        """What gate k makes of its sum; without a peephole an infinite c is not multiplied by 0."""
+        """Applies gate k to its sum; without a peephole an infinite c is not multiplied by 0."""
         return gate(total if peephole is None else total + peephole[k] * c)
 
     def gates(sums: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,8 @@ def _corners(boxes: np.ndarray, centred: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _overlapping(a: np.ndarray, b: np.ndarray, threshold: np.float32) -> np.ndarray:
-    """Which boxes of a (5, m) and of b (5, n) share more than the threshold's part of what they cover together: (m, n)."""
+    """Marks the pairs of boxes of a (5, m) and b (5, n) whose intersection exceeds the threshold's part of their union: (m,
+    n)."""
     sides = [np.minimum(a[i + 2][:, None], b[i + 2]) - np.maximum(a[i][:, None], b[i]) for i in (0, 1)]
     shared = np.maximum(sides[0], 0) * np.maximum(sides[1], 0)
     # As a quotient, in float32: others decide ties at the threshold so, too. Boxes that share nothing may cover nothing.

@@ -51,7 +51,7 @@ def _computed(n: View) -> np.dtype[Any]:
 
 
 def _columns(n: View, dtype: np.dtype[Any], arrays: Sequence[np.ndarray | None]) -> int:
-    """How many columns trees need, after they have been checked: once, since what may not be written to does not change."""
+    """Number of columns that trees need. They are checked once, since arrays that cannot be written to do not change."""
     key = (*map(id, arrays), dtype.num, n.get("n_targets"))
     known = _checked.get(key)
     if known is not None and all(a is (r and r()) for a, r in zip(arrays, known[0], strict=True)):
@@ -70,7 +70,7 @@ def _trees(n: View, dtype: np.dtype[Any], arrays: Sequence[np.ndarray | None]) -
 
 @contextmanager
 def _named(n: View) -> Iterator[None]:
-    """What the layout refuses, in the name of the node."""
+    """Raises the layout's errors again under the name of the node."""
     try:
         yield
     except ShapeError as error:

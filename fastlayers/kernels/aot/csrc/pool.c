@@ -297,7 +297,7 @@ static void start_workers(int wanted) {
   }
 }
 
-/* Owner: calls as many sleepers as there are seats that no waking worker will take. */
+/* Owner: wakes a sleeping worker for every seat beyond the workers that are awake already. */
 static void wake_workers(int seats) {
   const int missing = seats - atomic_load(&pool.awake);
   if (missing <= 0)

@@ -44,7 +44,7 @@ right.inputs["x"].shpae  # error
 out: dict[str, np.ndarray] = right.run(np.ones(3))
 right.stream(size=5).flush()
 right.stream().flush()  # error
-fl.SessionOptions().intra_op_num_threads = 2
+fl.InferenceSession("x")  # error
 """
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..functional import concat, slice
 from ..functional._recurrent import (
     LSTM,
@@ -58,7 +58,7 @@ class Recurrent(Layer):
         self.hidden_size = integer(name, "hidden_size", hidden_size, 1)
         self.proj_size = integer(name, "proj_size", proj_size, 0)
         if self.proj_size and self.proj_size >= self.hidden_size:
-            raise ShapeError(f"{name}: proj_size is {self.proj_size}: expected less than hidden_size, {self.hidden_size}")
+            raise ArgumentError(f"{name}: proj_size is {self.proj_size}: expected less than hidden_size, {self.hidden_size}")
         self._options = self._kind.options(name, options)
         self._attributes = dict(options)
         describe_options(self._attributes)

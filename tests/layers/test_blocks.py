@@ -88,7 +88,7 @@ def test_a_block_does_not_add_what_does_not_fit() -> None:
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(fl.ShapeError, match="ResidualBlock: in_channels is 0: expected at least 1"):
+    with pytest.raises(fl.ArgumentError, match="ResidualBlock: in_channels is 0: expected at least 1"):
         fl.ResidualBlock(0)
     with pytest.raises(fl.ShapeError, match="BottleneckBlock: stride is 0"):
         fl.BottleneckBlock(4, 2, stride=0)
@@ -169,7 +169,7 @@ def test_branches_of_one_image_are_written_in_place(monkeypatch: pytest.MonkeyPa
 
 
 def test_wrong_arguments_of_blocks_with_branches() -> None:
-    with pytest.raises(fl.ShapeError, match="InceptionBlock: large is 4: expected an odd number"):
+    with pytest.raises(fl.ArgumentError, match="InceptionBlock: large is 4: expected an odd number"):
         fl.InceptionBlock(4, 1, 1, 1, 1, 1, 1, large=4)
     with pytest.raises(fl.ShapeError, match="InceptionBlock: ch5x5 is 0"):
         fl.InceptionBlock(4, 1, 1, 1, 1, 0, 1)

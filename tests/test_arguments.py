@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -94,6 +95,38 @@ def test_errors_about_shapes_are_errors_about_arguments() -> None:
     assert issubclass(fl.ShapeError, fl.ArgumentError) and issubclass(fl.ArgumentError, ValueError)
     with pytest.raises(fl.ArgumentError):
         F.softmax(x3, 3)
+
+
+# A number of an axis, of a place, or of values to cut is wrong for the array's shape alone, and the message names it.
+_OF_A_SHAPE = re.compile(r"x has \d+ axes|has shape|of size|along axis|is out of range")
+
+
+def test_a_wrong_option_is_no_error_about_a_shape() -> None:
+    """Words that no option has, and numbers far below all, in every argument that takes such, of all functions and layers."""
+    wrong, count = [], 0
+    for call in calls():
+        for name, value in call.arguments.items():
+            kind = call.kinds.get(name, "")
+            words = ["no such word"] if isinstance(value, str) or "str" in kind or kind.startswith("Padding") else []
+            for option in (*words, *([-(2**40)] if type(value) in (int, float) else [])):
+                try:
+                    call.run(**{**call.arguments, name: option})
+                except fl.ShapeError as error:  # noqa: PERF203
+                    if isinstance(option, str) or not _OF_A_SHAPE.search(str(error)):
+                        wrong.append(f"{call.name}, {name}={option!r}: {error}")
+                except (fl.Error, OSError, AttributeError):  # the last: names of attributes
+                    count += 1
+    assert not wrong, "\n".join(wrong)
+    assert count > 1000
+    for refused in (
+        lambda: fl.set_num_threads(-1),
+        lambda: fl.load(b"", format="foo"),
+        lambda: fl.load(b"", precision="foo"),
+        lambda: fl.compile(fl.ReLU(), fl.graph.Input("x", (1,))).run([1.0], timeout=-1),
+    ):
+        with pytest.raises(fl.ArgumentError) as caught:
+            refused()
+        assert caught.type is fl.ArgumentError
 
 
 def test_numbers_of_other_types_are_numbers() -> None:

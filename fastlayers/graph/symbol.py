@@ -12,7 +12,7 @@ import numpy as np
 
 from .._arguments import LARGEST, shown
 from .._lazy import imported
-from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.graph import Dim, Shape
 
 __all__ = ["Call", "Input", "Label", "Symbol", "now", "symbolic"]
@@ -342,7 +342,7 @@ def Input(name: str, shape: Sequence[Dim], dtype: Any = np.float32) -> Symbol:  
         except Exception:  # a third-party type may raise anything
             sizes.append(-1)
         if isinstance(sizes[-1], int) and not 0 <= sizes[-1] <= LARGEST:
-            raise ArgumentError(
+            raise ShapeError(
                 f"Input: shape of {name!r} is {shown(shape)}: each size must be an int of at least 0, a name or None, got "
                 f"{shown(size)}"
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, overload
 
+import numpy as np
+
 from ..errors import ArgumentError, DTypeError
 from ._base import Layer
 
@@ -35,11 +37,12 @@ class Sequential(Layer):
         self._names = tuple(named)
         self._list = tuple(named.values())
 
-    def __call__(self, x: Any) -> Any:
-        """Gives x to the first layer, its result to the second, and so on; returns the last result."""
+    def __call__(self, x: Any) -> np.ndarray:
+        """Gives x to the first layer, its result to the second, and so on; returns the last result, of most layers one array."""
         for layer in self._settled()._list:
             x = layer(x)
-        return x
+        result: np.ndarray = x
+        return result
 
     def fuse(self) -> Sequential:
         """A network of the same names that computes the same, each BatchNorm right after a convolution or Linear folded into it.

@@ -218,7 +218,7 @@ class Seq2Seq(Layer):
         return beam_search(model.step, begin, start, end, max_length, beams, length_penalty=length_penalty)
 
 
-def _states(layer: Sequences) -> tuple[int, tuple[int, ...]]:
+def _states(layer: Sequences[Any]) -> tuple[int, tuple[int, ...]]:
     return layer.num_layers, layer._sizes
 
 

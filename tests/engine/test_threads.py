@@ -240,7 +240,7 @@ def test_an_engine_loaded_later_is_told(engine: Any) -> None:
 def test_set_out_of_range(n: int) -> None:
     fl.set_num_threads(2)
     with pytest.raises(
-        fl.errors.ShapeError, match=rf"^set_num_threads: n is out of range: expected an integer from 1 to 256, got {n}$"
+        fl.errors.ArgumentError, match=rf"^set_num_threads: n is out of range: expected an integer from 1 to 256, got {n}$"
     ):
         fl.set_num_threads(n)
     assert fl.get_num_threads() == 2

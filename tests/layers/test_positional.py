@@ -89,7 +89,7 @@ def test_errors() -> None:
         (lambda: fl.PositionalEncoding(4)(numbers(2, 3, 5)), "x has shape"),
         (lambda: fl.PositionalEncoding(5), "even"),
     ):
-        with pytest.raises(fl.ShapeError, match=text):
+        with pytest.raises(fl.ArgumentError, match=text):
             call()
 
 

@@ -59,7 +59,7 @@ def test_wrong_arguments() -> None:
             separate(np.ones(shape))
     with pytest.raises(fl.ArgumentError, match="separate: tolerance is -1"):
         separate(np.ones((1, 1, 2, 2)), -1)
-    with pytest.raises(fl.ShapeError, match="DepthwiseConv2d: separable is 'yes': expected 'auto', True or False"):
+    with pytest.raises(fl.ArgumentError, match="DepthwiseConv2d: separable is 'yes': expected 'auto', True or False"):
         fl.DepthwiseConv2d(3, 3, separable="yes")
 
 

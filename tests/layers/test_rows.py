@@ -91,3 +91,17 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
 def test_errors(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_inplace_is_taken_and_changes_nothing() -> None:
+    names = "celu elu hardsigmoid hardswish hardtanh leaky_relu mish relu relu6 selu silu threshold dropout"
+    for name in names.split():
+        function, x = getattr(fl.functional, name), np.linspace(-4, 4, 9, dtype=np.float32)
+        given = (0.5, 2.0) if name == "threshold" else ()
+        want, before = function(x, *given), x.copy()
+        np.testing.assert_array_equal(function(x, *given, inplace=True), want)
+        np.testing.assert_array_equal(x, before)
+        model = fl.compile(lambda v, f=function, g=given: f(v, *g, inplace=True), fl.graph.Input("x", (9,)))
+        np.testing.assert_allclose(model(x), want, rtol=1e-6, atol=1e-6)
+        with pytest.raises(fl.DTypeError, match="inplace is 'yes'"):
+            function(x, *given, inplace="yes")

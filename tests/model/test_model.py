@@ -157,7 +157,7 @@ def test_other_arrays_are_no_scalars(given: Any) -> None:
     ],
 )
 def test_feeds(feeds: dict[str, Any], message: str) -> None:
-    with pytest.raises(fl.ShapeError, match=message):
+    with pytest.raises(fl.ArgumentError, match=message):
         compiled().run(feeds)
 
 
@@ -222,7 +222,7 @@ def test_out_must_not_be_an_input() -> None:
     x = normal(2, 2)
     with pytest.raises(fl.ArgumentError, match="shares memory with an input"):
         model(x, out=x)
-    with pytest.raises(fl.ShapeError, match=r"out has \['z'\], which is not asked for"):
+    with pytest.raises(fl.ArgumentError, match=r"out has \['z'\], which is not asked for"):
         model.run({"x": x}, out={"z": x})
 
 
@@ -237,7 +237,7 @@ def test_chosen_and_intermediate_outputs(variant: str) -> None:
     with pytest.raises(fl.ArgumentError, match="outputs has 'q', which is not a value of the graph"):
         model.run({"x": x, "k": 1}, ["q"])
     assert model.value_names == ["h", "r", "n", "m"]
-    with pytest.raises(fl.ShapeError, match="a name twice"):
+    with pytest.raises(fl.ArgumentError, match="a name twice"):
         model.run({"x": x, "k": 1}, ["r", "r"])
 
 
@@ -447,10 +447,10 @@ def test_weights_alone_are_no_model(tmp_path: Path) -> None:
     ("options", "error"),
     [
         ({"device": "tpu"}, fl.DeviceError),
-        ({"precision": "half"}, fl.ShapeError),
+        ({"precision": "half"}, fl.ArgumentError),
         ({"weights": "int3"}, fl.UnsupportedError),
-        ({"format": "docx"}, fl.ShapeError),
-        ({"max_bytes": -1}, fl.ShapeError),
+        ({"format": "docx"}, fl.ArgumentError),
+        ({"max_bytes": -1}, fl.ArgumentError),
         ({"max_bytes": "x"}, fl.DTypeError),
     ],
 )

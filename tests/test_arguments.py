@@ -129,6 +129,28 @@ def test_a_wrong_option_is_no_error_about_a_shape() -> None:
         assert caught.type is fl.ArgumentError
 
 
+def test_an_axis_has_two_words() -> None:
+    """What torch calls dim may be called axis, and the reverse; both at once are refused."""
+    seen = set()
+    for call in calls():
+        words = [name for name in ("dim", "axis") if name in call.arguments]
+        if len(words) != 1 or call.name.startswith(("stream", "Model", "compile")) or not call.compared:
+            continue
+        (own,), other = words, "axis" if words == ["dim"] else "dim"
+        rest = {name: value for name, value in call.arguments.items() if name != own}
+        want = judge.attempt(call.run, call.arguments)
+        got = judge.attempt(call.run, {**rest, other: call.arguments[own]})
+        if want.results is None:
+            continue
+        assert got.results is not None and judge.differs(got.results, want.results) is None, (call.name, got)
+        with pytest.raises(fl.ArgumentError, match=f"{own} and {other} are both given"):
+            call.run(**call.arguments, **{other: call.arguments[own]})
+        seen.add(call.name.split("(")[0])
+    assert {"softmax", "softmin", "concat", "group_norm", "Softmax", "BatchNorm2d", "fft"} <= seen
+    with pytest.raises(fl.ArgumentError, match="dim and axis are both given"):
+        F.softmax(x3, 1, axis=1)  # type: ignore[call-arg]
+
+
 def test_numbers_of_other_types_are_numbers() -> None:
     """Rules and kernels get Python's own, whatever type says that it is one."""
 

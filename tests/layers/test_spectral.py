@@ -10,6 +10,7 @@ import pytest
 
 import fastlayers as fl
 
+from ..each import each
 from ..goldens.make_spectral import FILTERS, MEL, SHORT_TIME, WINDOWED
 
 f = fl.functional
@@ -145,3 +146,19 @@ CASES: tuple[tuple[Any, Any, str], ...] = (
 def test_what_does_not_fit_is_refused(call: Any, kind: Any, text: str) -> None:
     with pytest.raises(kind, match=text):
         call()
+
+
+@each("name", ["fft", "ifft", "irfft"])
+def test_complex_arrays_are_transformed_as_numpy_does(name: str) -> None:
+    rng = np.random.default_rng(0)
+    for dtype, shape in ((np.complex64, (4,)), (np.complex128, (3, 5)), (np.complex64, (2, 3, 8))):
+        x = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+        for n, dim, norm in ((None, -1, None), (6, -1, None), (None, 0, "ortho"), (3, -1, "forward")):
+            if name == "irfft" and n is None and shape[dim] < 2:
+                continue
+            got = getattr(fl.functional, name)(x, n, dim, norm)
+            assert got.dtype == (np.float32 if name == "irfft" else np.complex64)
+            np.testing.assert_allclose(got, getattr(np.fft, name)(x, n, dim, norm), rtol=2e-5, atol=2e-5)
+    rows = rng.standard_normal((3, 8)).astype(np.float32)
+    pairs = fl.functional.rfft(rows)
+    np.testing.assert_allclose(pairs[..., 0] + 1j * pairs[..., 1], np.fft.rfft(rows), rtol=2e-5, atol=2e-5)

@@ -278,5 +278,5 @@ def test_a_state_of_another_batch_is_told_by_the_next_piece() -> None:
     for name, value in state.items():
         assert value is not None
         stream.state = {**state, name: np.take(value, [0], value.shape.index(2) if "history" in name else 1)}
-        with pytest.raises(fl.ArgumentError):
+        with pytest.raises(fl.ShapeError):
             stream(x)

@@ -107,7 +107,9 @@ class Model:
     @overload
     def __call__(self, *arrays: Any, out: np.ndarray, timeout: float | None = None, **named: Any) -> np.ndarray: ...
     @overload
-    def __call__(self, *arrays: Any, out: Sequence[np.ndarray] | None = None, timeout: float | None = None, **named: Any) -> Any: ...
+    def __call__(
+        self, *arrays: Any, out: Sequence[np.ndarray] | None = None, timeout: float | None = None, **named: Any
+    ) -> Any: ...
     def __call__(self, *arrays: Any, out: Any = None, timeout: float | None = None, **named: Any) -> Any:
         """Runs on arrays given in the order of `inputs`, or by their names: ``model(x)`` or ``model(x=x)``.
 

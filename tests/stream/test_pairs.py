@@ -228,8 +228,9 @@ def test_which_axis_is_time() -> None:
         ({"axis": 1.5}, "expected the number of an axis"),
         ({"axis": 1, "input": "y"}, r"there is no 'y': expected some of \['x0'\]"),
     ):
-        with pytest.raises(fl.ArgumentError, match=text):
+        with pytest.raises(fl.ArgumentError, match=text) as caught:
             model(("n", "a", "b")).stream(**how)  # type: ignore[arg-type]
+        assert (caught.type is fl.ShapeError) == (how == {"axis": 3})
     with pytest.raises(fl.ArgumentError, match=r"several inputs.*pass input="):
         model((2, 3), (2, 3)).stream(axis=1)
 

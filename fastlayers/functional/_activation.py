@@ -265,9 +265,9 @@ def hardsigmoid(x: Tensor, inplace: bool = False, *, alpha: float = 1 / 6, beta:
 
     Args:
         x: any shape, any real dtype.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
         alpha: the slope: 1/6 in torch and Keras 3, 0.2 in Keras 1 and 2 and by default in ONNX.
         beta: the value at zero.
-        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.

@@ -45,9 +45,10 @@ if engine == "onnxruntime":
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 else:
     import fastlayers as fl
+    from fastlayers.ort import InferenceSession
     fl.set_num_threads(1)
     imported = time.process_time()
-    session = fl.InferenceSession(path)
+    session = InferenceSession(path)
 loaded = time.process_time()
 kinds = {"tensor(float)": "f4", "tensor(int64)": "i8", "tensor(int32)": "i4"}
 def shape(i):

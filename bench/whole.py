@@ -41,7 +41,7 @@ else:
     import fastlayers as fl
     fl.set_num_threads(1)
     fl.kernels.current()
-    fl.InferenceSession  # imported, as onnxruntime's is
+    from fastlayers.ort import InferenceSession  # imported, as onnxruntime's is
 def rss():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = rss()
@@ -49,7 +49,7 @@ start = time.perf_counter()
 if engine == "ort":
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 else:
-    session = fl.InferenceSession(path)
+    session = InferenceSession(path)
 loaded = time.perf_counter()
 types = {"tensor(float)": "f4", "tensor(int64)": "i8", "tensor(int32)": "i4"}
 def shape(i):

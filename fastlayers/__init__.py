@@ -32,9 +32,9 @@ _HOMES = {
     "model.custom": "operator",
     "model.model": "Model",
     "model.specs": "TensorSpec",
-    "model.session": "InferenceSession SessionOptions",
     "model.stream": "Stream",
 }
+_ELSEWHERE = dict.fromkeys(("InferenceSession", "SessionOptions"), "fastlayers.ort")
 _MODULES = ("functional", "graph", "kernels", "layers")
 
 if TYPE_CHECKING:
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
     from ._held import Memory, memory, trim_memory
     from .formats import load_weights
     from .layers import *
-    from .model import InferenceSession, Model, SessionOptions, Stream, TensorSpec, compile, load, operator
+    from .model import Model, Stream, TensorSpec, compile, load, operator
 
 __all__ = [
-    "ArgumentError", "DTypeError", "DeviceError", "Error", "FormatError", "InferenceSession", "LimitError", "Memory",
-    "MissingExtraError", "Model", "SessionOptions", "ShapeError", "Stream", "TensorSpec", "TimeoutError", "UnsupportedError",
+    "ArgumentError", "DTypeError", "DeviceError", "Error", "FormatError", "LimitError", "Memory",
+    "MissingExtraError", "Model", "ShapeError", "Stream", "TensorSpec", "TimeoutError", "UnsupportedError",
     "WeightsError", "__version__", "compile", "example", "functional", "get_num_threads", "graph", "kernels", "layers", "load",
     "load_weights", "memory", "operator", "set_num_threads", "trim_memory",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
     __all__ += sorted(by_name({"layers": _HOMES["layers"]}))
-    __getattr__, __dir__ = exports(__name__, _HOMES, (*_MODULES, "cuda", "ort"))
+    __getattr__, __dir__ = exports(__name__, _HOMES, (*_MODULES, "cuda", "ort"), _ELSEWHERE)

@@ -41,6 +41,9 @@ _WORDS = {
     "Padding": "ints, or 'same' or 'valid'",
 }
 
+# An axis is called as torch calls it; the other word is taken by keyword.
+_ALIASES = (("dim", "axis"), ("axis", "dim"))
+
 F = TypeVar("F", bound=Callable[..., Any])
 Check = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -211,11 +214,16 @@ def checker(op: str, function: Any, skip: int = 0) -> tuple[int, Check]:
         first += 1
     kinds: dict[str, _Kind | None] = {}
     rest: list[_Kind | None] = []
+    own, other = next(((a, b) for a, b in _ALIASES if a in names and b not in names), ("", ""))
 
     def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if not kinds:
             kinds.update((name, _kind(annotations.get(name))) for name in names)
             rest.extend(kinds[name] for name in names[first : code.co_argcount - skip])
+        if other and other in kwargs:
+            if own in kwargs or names.index(own) < len(args):
+                raise ArgumentError(f"{op}: {own} and {other} are both given: expected one, they mean the same")
+            kwargs = {own if name == other else name: value for name, value in kwargs.items()}
         # Two loops, and no call in them for what is as it should be: they stand before calls of microseconds.
         for kind, value in zip(rest, args[first:], strict=False):
             if kind is None or value.__class__ in kind.allowed:

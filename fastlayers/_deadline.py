@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DTypeError, ShapeError, TimeoutError
+from .errors import ArgumentError, DTypeError, TimeoutError
 
 __all__ = ["Asked", "Deadline", "check", "late"]
 
@@ -42,7 +42,7 @@ class Deadline:
         if isinstance(timeout, (bool, np.bool_)) or not isinstance(timeout, (int, float, np.integer, np.floating)):
             raise DTypeError(f"run: timeout is of type {type(timeout).__name__}: expected a number of seconds, or None")
         if not timeout >= 0:
-            raise ShapeError(f"run: timeout is {timeout}: expected a number of seconds of at least 0")
+            raise ArgumentError(f"run: timeout is {timeout}: expected a number of seconds of at least 0")
         self.seconds = float(min(timeout, TIMEOUT_MAX))
 
     def __enter__(self) -> Deadline:

@@ -37,7 +37,7 @@ def by_name(homes: Mapping[str, str]) -> dict[str, str]:
 
 
 def exports(
-    package: str, homes: Mapping[str, str], modules: Iterable[str] = ()
+    package: str, homes: Mapping[str, str], modules: Iterable[str] = (), elsewhere: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a package.
 
@@ -45,6 +45,7 @@ def exports(
         package: its name.
         homes: its modules, each with the public names that come from it, separated by spaces.
         modules: other modules that can be asked for as attributes, as those of `homes` can unless they begin with an underscore.
+        elsewhere: names that are sought here, and the module that has them, which the error then names.
     """
     found = by_name(homes)
     public = {name for name in (*modules, *homes) if "." not in name and not name.startswith("_")}
@@ -57,7 +58,8 @@ def exports(
         elif name in public:
             value = imported(f"{package}.{name}")
         else:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            hint = f": it is {elsewhere[name]}.{name}" if elsewhere and name in elsewhere else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         namespace[name] = value  # it is asked for once
         return value
 

@@ -50,7 +50,7 @@ class ArgumentError(Error, ValueError):
 
 
 class ShapeError(ArgumentError):
-    """An argument's shape, size or number of dimensions, or a plain argument's value, breaks the rule of the operation."""
+    """An array's shape, size or number of dimensions breaks the rule of the operation."""
 
 
 class DTypeError(Error, TypeError):

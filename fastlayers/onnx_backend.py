@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ._extras import install
-from .errors import DeviceError, DTypeError, MissingExtraError, ShapeError
+from .errors import ArgumentError, DeviceError, DTypeError, MissingExtraError
 from .formats.onnx.schema import NEWEST
 from .model import Model, load
 from .operators.narrow import NARROW
@@ -62,7 +62,7 @@ class BackendRep:
         if not isinstance(inputs, dict):
             given = list(inputs)
             if len(given) != len(names):
-                raise ShapeError(f"onnx_backend: {len(given)} inputs were given: expected {len(names)}, for {names}")
+                raise ArgumentError(f"onnx_backend: {len(given)} inputs were given: expected {len(names)}, for {names}")
             inputs = dict(zip(names, given, strict=True))
         results = list(self.model.run(inputs).values())
         return tuple(
@@ -134,7 +134,7 @@ def run_node(node: Any, inputs: Any, device: str = "CPU", outputs_info: Any = No
     names = list(dict.fromkeys(name for name in node.input if name))
     arrays = [np.asarray(array) for array in inputs]
     if len(arrays) != len(names):
-        raise ShapeError(f"onnx_backend: {len(arrays)} inputs were given: expected {len(names)}, for {names}")
+        raise ArgumentError(f"onnx_backend: {len(arrays)} inputs were given: expected {len(names)}, for {names}")
     values = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
         for name, array in zip(names, arrays, strict=True)

@@ -14,7 +14,7 @@ import numpy as np
 from . import _threadpools
 from ._arguments import shown
 from ._lazy import imported
-from .errors import DTypeError, ShapeError
+from .errors import ArgumentError, DTypeError
 
 __all__ = ["get_num_threads", "set_num_threads"]
 
@@ -40,7 +40,7 @@ def get_num_threads() -> int:
     bound of it, if it is a positive integer, or a list that begins with one.
 
     Raises:
-        ShapeError: ``FASTLAYERS_NUM_THREADS`` is not an integer from 1 to 256.
+        ArgumentError: ``FASTLAYERS_NUM_THREADS`` is not an integer from 1 to 256.
     """
     global _count, _granted
     if _count is None:
@@ -117,7 +117,7 @@ def set_num_threads(n: int) -> None:
 
     Raises:
         DTypeError: n is not an integer.
-        ShapeError: n is out of range.
+        ArgumentError: n is out of range.
 
     >>> import fastlayers as fl
     >>> fl.set_num_threads(2)
@@ -131,7 +131,7 @@ def set_num_threads(n: int) -> None:
 
 def _from_text(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MOST):
-        raise ShapeError(f"{VARIABLE}: expected an integer from 1 to {MOST}, got {text!r}")
+        raise ArgumentError(f"{VARIABLE}: expected an integer from 1 to {MOST}, got {text!r}")
     return int(text)
 
 
@@ -144,5 +144,5 @@ def _checked(n: Any) -> int:
     except Exception:  # a third-party type may raise anything
         raise DTypeError(f"set_num_threads: n is a {type(n).__name__}: {rule}, got {shown(n)}") from None
     if not 1 <= count <= MOST:
-        raise ShapeError(f"set_num_threads: n is out of range: {rule}, got {shown(count)}")
+        raise ArgumentError(f"set_num_threads: n is out of range: {rule}, got {shown(count)}")
     return count

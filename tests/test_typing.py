@@ -44,7 +44,16 @@ right.inputs["x"].shpae  # error
 out: dict[str, np.ndarray] = right.run(np.ones(3))
 right.stream(size=5).flush()
 right.stream().flush()  # error
-fl.SessionOptions().intra_op_num_threads = 2
+fl.InferenceSession("x")  # error
+x = np.ones((2, 3, 4), np.float32)
+sequence, (h, c) = fl.LSTM(4, 5)(x)
+sequence.shpae  # error
+h.shpae  # error
+states: str = fl.GRU(4, 5)(x)[1]  # error
+cell: np.ndarray = fl.LSTMCell(4, 5)(x[0])  # error
+fl.GRUCell(4, 5)(x[0]).shpae  # error
+fl.Sequential(fl.Linear(4, 5))(x).shpae  # error
+right(x, out=x).shpae  # error
 """
 
 

@@ -90,7 +90,7 @@ def similar() -> Pair:
 def dropping() -> Pair:
     """Draws from a seed, which torch does not."""
     x = normal(np.random.default_rng(1), 128, 768)
-    return Pair(lambda: fl.functional.dropout(x, 0.1, True, 3))
+    return Pair(lambda: fl.functional.dropout(x, 0.1, True, seed=3))
 
 
 def monte_carlo() -> Pair:

@@ -134,7 +134,7 @@ def feeds(model: Model, arguments: argparse.Namespace, out: TextIO | None = None
         ShapeError: the network cannot take these sizes, or any that were tried.
     """
     sizes, values = given_sizes(arguments.shape, model.inputs), _values(model, arguments.value)
-    first: ShapeError | None = None
+    first: ArgumentError | None = None
     # Integers are 0, which as sizes that a network reads may not do where 1 does.
     values = {**model._only, **values}
     counts = [spec.name for spec in model.inputs if spec.dtype.kind in "iu" and spec.name not in values]
@@ -144,7 +144,7 @@ def feeds(model: Model, arguments: argparse.Namespace, out: TextIO | None = None
             try:
                 if counts or not guess.only:
                     _try(model, made)
-            except ShapeError as error:
+            except ArgumentError as error:
                 first = first or error
                 continue
             told = [hint(model.inputs, sizes, guess.shapes), *(f"--value {shown_name(name)}=1" for name in ones)]

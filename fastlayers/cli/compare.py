@@ -9,7 +9,7 @@ from typing import TextIO
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..formats import load_weights
 from ..model.comparison import Row, compared, onnxruntime_values, plain_values, values
 from ..model.model import Model
@@ -57,7 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, out: TextIO) -> int:
     """Prints a row for every value; 0 if all are within the tolerance."""
     if not options.tolerance >= 0:
-        raise ShapeError(f"compare: --tolerance {options.tolerance}: expected a number of at least 0")
+        raise ArgumentError(f"compare: --tolerance {options.tolerance}: expected a number of at least 0")
     model = load(options)
     given, stored = _arrays(model, options, out)
     against = options.against or ("stored" if stored else "plain")

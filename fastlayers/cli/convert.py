@@ -11,7 +11,7 @@ import numpy as np
 
 import fastlayers as fl
 
-from ..errors import Error, FormatError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, Error, FormatError, UnsupportedError
 from ..formats.safetensors_write import DTYPES, write
 from ..formats.write import whole
 from ..model.comparison import difference
@@ -44,9 +44,9 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     target = Path(options.target)
     suffixes = (".safetensors", ".npz") if options.weights else (".safetensors",)
     if target.suffix not in suffixes:
-        raise ShapeError(f"convert: target {options.target!r}: expected a name ending in {' or '.join(suffixes)}")
+        raise ArgumentError(f"convert: target {options.target!r}: expected a name ending in {' or '.join(suffixes)}")
     if target.exists() and Path(options.model).exists() and os.path.samefile(target, options.model):
-        raise ShapeError("convert: the target is the source: expected another file")
+        raise ArgumentError("convert: the target is the source: expected another file")
     with waiting("converting"):
         about = _weights(options, target) if options.weights else _model(options, target)
     before, after = Path(options.model).stat().st_size, target.stat().st_size
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
 
 def _weights(options: argparse.Namespace, target: Path) -> str:
     if options.packed:
-        raise ShapeError("convert: --packed is for networks: expected it without --weights")
+        raise ArgumentError("convert: --packed is for networks: expected it without --weights")
     weights = fl.load_weights(options.model)
     if target.suffix == ".npz":
         with whole(target) as file:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from .._lazy import imported
-from ..errors import FormatError, ShapeError
+from ..errors import ArgumentError, FormatError
 from ._arrays import Array
 from .budget import Budget
 from .source import Source, quote
@@ -63,7 +63,7 @@ def choose(source: Source, format: str | None) -> Format:
     """The format of the content. Raises FormatError if it is unknown or not the one asked for, UnsupportedError if not read."""
     names = [*FORMATS]
     if format is not None and format not in names:
-        raise ShapeError(f"{source.where}: format={quote(format)} is not known: expected one of {', '.join(names)}")
+        raise ArgumentError(f"{source.where}: format={quote(format)} is not known: expected one of {', '.join(names)}")
     if not len(source):
         raise FormatError(f"{source.where}: is empty (0 bytes)")
     found = next((f for f in candidates(source) if f.sniff(source)), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import FormatError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..ir.graph import Graph
 from .budget import Budget
 from .source import Source, SourceLike, open_source, quote
@@ -23,7 +23,7 @@ def load_graph(
     """
     check_format(format, "load")
     if format is not None and format not in FORMATS:
-        raise ShapeError(f"load: format={quote(format)} is not known: expected one of {', '.join(FORMATS)}")
+        raise ArgumentError(f"load: format={quote(format)} is not known: expected one of {', '.join(FORMATS)}")
     budget = Budget(limit(max_bytes, "load"), "load")
     opened = open_source(source, caller="load", mapped=bool(mmap), budget=budget)
     if not len(opened):

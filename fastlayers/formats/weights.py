@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from .._arguments import checked
-from ..errors import DTypeError, FormatError, ShapeError
+from ..errors import ArgumentError, DTypeError, FormatError
 from ._arrays import Array
 from .budget import Budget
 from .source import SourceLike, open_source, quote
@@ -88,5 +88,5 @@ def limit(max_bytes: Any, caller: str) -> int:
     except Exception:  # a third-party type may raise anything
         raise DTypeError(f"{caller}: max_bytes must be an integer, got {type(max_bytes).__name__}") from None
     if found < 0:
-        raise ShapeError(f"{caller}: max_bytes must be at least 0, got {found}")
+        raise ArgumentError(f"{caller}: max_bytes must be at least 0, got {found}")
     return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..graph.ops import op
 from ..graph.record import record
 from ..ir.checks import number, single
@@ -54,7 +54,7 @@ _RELU6 = Activation(UNARY["clip"].code, 0.0, 6.0)
 def gelu_rule(x: Shape, approximate: str) -> Shape:
     """The shape rule of `gelu`, which checks `approximate`."""
     if approximate not in ("none", "tanh"):
-        raise ShapeError(f"gelu: approximate is {approximate!r}: expected 'none' or 'tanh'")
+        raise ArgumentError(f"gelu: approximate is {approximate!r}: expected 'none' or 'tanh'")
     return x
 
 
@@ -66,11 +66,12 @@ def softplus_rule(x: Shape, beta: float, threshold: float) -> Shape:
 
 
 @op("relu", "x", numbers_rule("relu"), same("Relu"))
-def relu(x: Tensor) -> np.ndarray:
+def relu(x: Tensor, inplace: bool = False) -> np.ndarray:
     """Rectifier: ``max(x, 0)``.
 
     Args:
         x: any shape, any real dtype.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.
@@ -86,11 +87,12 @@ def relu(x: Tensor) -> np.ndarray:
 
 
 @op("relu6", "x", numbers_rule("relu6"), lambda x: clipped(x, 0.0, 6.0))
-def relu6(x: Tensor) -> np.ndarray:
+def relu6(x: Tensor, inplace: bool = False) -> np.ndarray:
     """Rectifier that stops at 6: ``min(max(x, 0), 6)``.
 
     Args:
         x: any shape, any real dtype.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.
@@ -106,12 +108,13 @@ def relu6(x: Tensor) -> np.ndarray:
 
 
 @op("leaky_relu", "x", numbers_rule("leaky_relu"), alpha("LeakyRelu", alpha="negative_slope"), floats)
-def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> np.ndarray:
+def leaky_relu(x: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> np.ndarray:
     """Rectifier with a slope below zero: ``x if x >= 0 else negative_slope * x``.
 
     Args:
         x: any shape, any real dtype.
         negative_slope: the slope below zero. (Keras uses 0.2 or 0.3.)
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.
@@ -128,12 +131,13 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> np.ndarray:
 
 
 @op("elu", "x", numbers_rule("elu"), alpha("Elu", alpha="alpha"), floats)
-def elu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
+def elu(x: Tensor, alpha: float = 1.0, inplace: bool = False) -> np.ndarray:
     """Exponential linear unit: ``x if x > 0 else alpha * (exp(x) - 1)``.
 
     Args:
         x: any shape, any real dtype.
         alpha: the limit far below zero is -alpha.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.
@@ -150,11 +154,12 @@ def elu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
 
 
 @op("selu", "x", numbers_rule("selu"), same("Selu"))
-def selu(x: Tensor) -> np.ndarray:
+def selu(x: Tensor, inplace: bool = False) -> np.ndarray:
     """Self-normalizing exponential linear unit: ``scale * (x if x > 0 else alpha * (exp(x) - 1))``.
 
     Args:
         x: any shape, any real dtype.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.
@@ -194,11 +199,12 @@ def gelu(x: Tensor, approximate: str = "none") -> np.ndarray:
 
 
 @op("silu", "x", numbers_rule("silu"), same("Swish"))
-def silu(x: Tensor) -> np.ndarray:
+def silu(x: Tensor, inplace: bool = False) -> np.ndarray:
     """Sigmoid linear unit, also called swish: ``x * sigmoid(x)``.
 
     Args:
         x: any shape, any real dtype.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.
@@ -254,11 +260,12 @@ def tanh(x: Tensor) -> np.ndarray:
 
 
 @op("hardsigmoid", "x", numbers_rule("hardsigmoid"), alpha("HardSigmoid", alpha="alpha", beta="beta"), floats)
-def hardsigmoid(x: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> np.ndarray:
+def hardsigmoid(x: Tensor, inplace: bool = False, *, alpha: float = 1 / 6, beta: float = 0.5) -> np.ndarray:
     """Sigmoid in three straight pieces: ``min(max(alpha * x + beta, 0), 1)``.
 
     Args:
         x: any shape, any real dtype.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
         alpha: the slope: 1/6 in torch and Keras 3, 0.2 in Keras 1 and 2 and by default in ONNX.
         beta: the value at zero.
 
@@ -278,11 +285,12 @@ def hardsigmoid(x: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> np.ndarra
 
 
 @op("hardswish", "x", numbers_rule("hardswish"), same("HardSwish"))
-def hardswish(x: Tensor) -> np.ndarray:
+def hardswish(x: Tensor, inplace: bool = False) -> np.ndarray:
     """Swish in straight and parabolic pieces: ``x * min(max(x / 6 + 1/2, 0), 1)``.
 
     Args:
         x: any shape, any real dtype.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.
@@ -342,11 +350,12 @@ def softsign(x: Tensor) -> np.ndarray:
 
 
 @op("mish", "x", numbers_rule("mish"), same("Mish"))
-def mish(x: Tensor) -> np.ndarray:
+def mish(x: Tensor, inplace: bool = False) -> np.ndarray:
     """Self-regularized smooth rectifier: ``x * tanh(log(1 + exp(x)))``.
 
     Args:
         x: any shape, any real dtype.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.
@@ -385,13 +394,14 @@ def identity(x: Tensor) -> np.ndarray:
 
 
 @op("hardtanh", "x", numbers_rule("hardtanh"), lambda x, min_val, max_val: clipped(x, min_val, max_val), floats)
-def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> np.ndarray:
+def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> np.ndarray:
     """Limits to a range, -1 to 1 by default: ``min(max(x, min_val), max_val)``.
 
     Args:
         x: any shape, any real dtype.
         min_val: the least result.
         max_val: the largest result; it wins if it is below `min_val`.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.
@@ -420,12 +430,13 @@ def _shrink(x: Any, lambd: float, bias: float = 0.0) -> Any:
 
 
 @op("celu", "x", celu_rule, activates("celu"), floats)
-def celu(x: Tensor, alpha: float = 1.0) -> np.ndarray:
+def celu(x: Tensor, alpha: float = 1.0, inplace: bool = False) -> np.ndarray:
     """Exponential linear unit with one slope at 0: ``x if x > 0 else alpha * (exp(x / alpha) - 1)``.
 
     Args:
         x: any shape, any real dtype.
         alpha: the limit far below zero is -alpha; above 0.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.
@@ -506,13 +517,14 @@ def tanhshrink(x: Tensor) -> np.ndarray:
 
 
 @op("threshold", "x", numbers_rule("threshold"), activates("threshold"), floats)
-def threshold(x: Tensor, threshold: float, value: float) -> np.ndarray:
+def threshold(x: Tensor, threshold: float, value: float, inplace: bool = False) -> np.ndarray:
     """Another number where x is small: ``x if x > threshold else value``.
 
     Args:
         x: any shape, any real dtype.
         threshold: what x must be above.
         value: what stands there else.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
 
     Returns:
         float32, the shape of x.

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from .._arguments import shown
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, DTypeError, UnsupportedError
 from ..ir.checks import number, single
 from ..kernels.table import UNARY, Activation
 
@@ -23,7 +23,7 @@ def above_zero(op: str, name: str, value: Any) -> float:
     """A number above 0."""
     found = number(op, name, value)
     if not found > 0:
-        raise ShapeError(f"{op}: {name} is {found}: expected a number above 0")
+        raise ArgumentError(f"{op}: {name} is {found}: expected a number above 0")
     return found
 
 
@@ -31,7 +31,7 @@ def not_zero(op: str, name: str, value: Any) -> float:
     """A number that something is divided by."""
     found = number(op, name, value)
     if found == 0:
-        raise ShapeError(f"{op}: {name} is 0: expected another number, the result is divided by it")
+        raise ArgumentError(f"{op}: {name} is 0: expected another number, the result is divided by it")
     return found
 
 
@@ -68,7 +68,7 @@ def resolve(op: str, spec: Any) -> Activation:
 
     Raises:
         UnsupportedError: there is no elementwise function of that name.
-        ShapeError: it has no such parameter.
+        ArgumentError: it has no such parameter.
         DTypeError: `spec` is none of the above.
     """
     if spec is None:
@@ -98,7 +98,7 @@ def _read(op: str, spec: Any) -> Activation:
         )
     unary = UNARY[name]
     if unknown := sorted(set(given) - set(unary.parameters)):
-        raise ShapeError(f"{op}: activation {name!r} has no parameter {unknown}: expected some of {list(unary.parameters)}")
+        raise ArgumentError(f"{op}: activation {name!r} has no parameter {unknown}: expected some of {list(unary.parameters)}")
     values = [
         _READ.get((name, key), number)(op, f"activation parameter {key!r}", given.get(key, default))
         for key, default in zip(unary.parameters, unary.defaults, strict=True)

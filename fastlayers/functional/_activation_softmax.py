@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._arguments import checked
 from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..graph.record import record
@@ -82,6 +83,7 @@ def run_softmax(name: str, x: Any, dim: Any) -> np.ndarray:
     return out
 
 
+@checked
 def softmin(x: Tensor, dim: int = -1) -> np.ndarray:
     """Softmax of what is taken negative: ``exp(-x) / sum(exp(-x))``.
 

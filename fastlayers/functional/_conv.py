@@ -200,7 +200,7 @@ def conv2d(
         + 1``.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._tuples import NamedTuple
 from .._windows import same_padding
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..ir.checks import MOST_STEP, integer, integers, same_shape
 from ..ir.graph import Dim, Shape
 from ..kernels.table import PAD_MODES
@@ -51,7 +51,7 @@ def channels_last(op: str, layout: Any, axes: int) -> bool:
     """Whether a `layout` argument puts the channels last."""
     if not isinstance(layout, str) or layout.lower() not in _LAYOUTS or _RANKS.get(layout.lower(), axes) != axes:
         names = [name for name in _LAYOUTS if _RANKS.get(name, axes) == axes]
-        raise ShapeError(f"{op}: layout is {layout!r}: expected one of {', '.join(map(repr, names))}")
+        raise ArgumentError(f"{op}: layout is {layout!r}: expected one of {', '.join(map(repr, names))}")
     return _LAYOUTS[layout.lower()]
 
 
@@ -69,7 +69,7 @@ def window(
     """Checks the arguments of a convolution over `axes` spatial axes. `causal`: whether padding may be that word."""
     before = causal and axes == 1 and isinstance(padding, str) and padding == "causal"
     if not isinstance(padding_mode, str) or padding_mode not in PAD_MODES:
-        raise ShapeError(f"{op}: padding_mode is {padding_mode!r}: expected one of {', '.join(map(repr, PAD_MODES))}")
+        raise ArgumentError(f"{op}: padding_mode is {padding_mode!r}: expected one of {', '.join(map(repr, PAD_MODES))}")
     return Window(
         op,
         axes,
@@ -95,11 +95,11 @@ def padding_pairs(op: str, padding: Any, axes: int, causal: bool = False) -> tup
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             words = "'same', 'valid', 'causal'" if causal else "'same', 'valid'"
-            raise ShapeError(f"{op}: padding is {padding!r}: expected {words} or integers")
+            raise ArgumentError(f"{op}: padding is {padding!r}: expected {words} or integers")
         return None if padding == "same" else ((0, 0),) * axes
     if isinstance(padding, (tuple, list)) and any(isinstance(p, (tuple, list)) for p in padding):
         if len(padding) != axes or not all(isinstance(p, (tuple, list)) and len(p) == 2 for p in padding):
-            raise ShapeError(f"{op}: padding is {padding!r}: expected {axes} pairs (before, after), one per axis")
+            raise ArgumentError(f"{op}: padding is {padding!r}: expected {axes} pairs (before, after), one per axis")
         pairs = [integers(op, "padding", p, 2, 0, MOST_STEP) for p in padding]
         return tuple((before, after) for before, after in pairs)
     return tuple((p, p) for p in integers(op, "padding", padding, axes, 0, MOST_STEP))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import checked
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..graph.arrays import as_float32, optional_float32
 from ..graph.symbol import Symbol
 from ..ir.checks import differ, integer, number, same_shape
@@ -93,7 +93,7 @@ def separable_conv1d(
         float32 ``(n, o, ol)`` or ``(n, ol, o)``.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 
@@ -145,7 +145,7 @@ def separable_conv2d(
         float32 ``(n, o, oh, ow)`` or ``(n, oh, ow, o)``.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 
@@ -176,7 +176,7 @@ def separate(weight: Any, tolerance: float = TOLERANCE) -> tuple[np.ndarray, np.
         ``(column, row)``, float32 ``(o, 1, kh, 1)`` and ``(o, 1, 1, kw)``; None if a kernel is no such product.
 
     Raises:
-        ShapeError: `weight` has another shape, or the tolerance is below 0.
+        ArgumentError: `weight` has another shape, or the tolerance is below 0.
         DTypeError: `weight` is not numeric.
 
     >>> import numpy as np
@@ -193,5 +193,5 @@ def separate(weight: Any, tolerance: float = TOLERANCE) -> tuple[np.ndarray, np.
     if kernels.ndim != 4 or kernels.shape[1] != 1 or 0 in kernels.shape:
         raise ShapeError(f"separate: weight has shape {kernels.shape}: expected (o, 1, kh, kw), none of them 0")
     if not number("separate", "tolerance", tolerance) >= 0:
-        raise ShapeError(f"separate: tolerance is {tolerance!r}: expected at least 0")
+        raise ArgumentError(f"separate: tolerance is {tolerance!r}: expected at least 0")
     return factors(kernels, tolerance)

@@ -219,7 +219,7 @@ def conv_transpose2d(
         stride - before - after + dilation * (k - 1) + 1 + output_padding``.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name given as `activation`.
 

@@ -7,7 +7,7 @@ from typing import Any
 from .._arguments import shown
 from .._tuples import NamedTuple
 from .._windows import Crop, cropped_to
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ir.checks import MOST_STEP, integer, integers
 from ..ir.graph import Dim, Shape
 from ..rules.windows import bias_rule, letter, transposed_channels_rule, transposed_size
@@ -40,7 +40,7 @@ def transposed(
     extra = None if output_padding is None else integers(op, "output_padding", output_padding, axes, 0, MOST_STEP)
     for axis, more in enumerate(extra or ()):
         if more >= max(strides[axis], dilations[axis]):
-            raise ShapeError(
+            raise ArgumentError(
                 f"{op}: output_padding is {output_padding!r}: expected less than stride {strides[axis]} or dilation "
                 f"{dilations[axis]} along {letter(axes, axis)}"
             )
@@ -63,14 +63,14 @@ def output_sizes(t: Transposed, value: Any, rank: int) -> tuple[int, ...] | None
     if value is None:
         return None
     if isinstance(t.padding, str):
-        raise ShapeError(f"{t.op}: output_size is {shown(value)}: expected None with padding={t.padding!r}")
+        raise ArgumentError(f"{t.op}: output_size is {shown(value)}: expected None with padding={t.padding!r}")
     if not isinstance(value, (tuple, list)):
         raise DTypeError(f"{t.op}: output_size is {shown(value)} of type {type(value).__name__}: expected a sequence of ints")
     sizes = list(value)
     if len(sizes) == rank:
         sizes = sizes[-1 - t.axes : -1] if t.last else sizes[-t.axes :]
     if len(sizes) != t.axes:
-        raise ShapeError(
+        raise ArgumentError(
             f"{t.op}: output_size is {shown(value)}: expected {t.axes} sizes, or {rank} with those of the other axes"
         )
     return tuple(integer(t.op, "output_size", size, 0) for size in sizes)
@@ -109,7 +109,7 @@ def _size(t: Transposed, axis: int, size: Dim, kernel: Dim, wanted: tuple[int, .
         return found if wanted is None else wanted[axis]
     least = (size - 1) * stride + reach - cut.before - cut.after + cut.extra
     if not least <= wanted[axis] < least + stride:
-        raise ShapeError(
+        raise ArgumentError(
             f"{t.op}: output_size is {wanted}: expected {least} to {least + stride - 1} along {name}, "
             f"for an input of {size}, stride {stride} and a kernel of {kernel}"
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ArgumentError, ShapeError, UnsupportedError
 from ..graph.arrays import as_float32
 from ..graph.ops import op
 from ..ir.checks import integer, integers, number, sequence
@@ -26,13 +26,20 @@ def probability(name: str, value: Any) -> float:
     """A number from 0 to 1."""
     found = number(name, "p", value)
     if not 0 <= found <= 1:
-        raise ShapeError(f"{name}: p is {found}: expected 0 to 1")
+        raise ArgumentError(f"{name}: p is {found}: expected 0 to 1")
     return found
+
+
+def _agree(training: bool, seed: Any) -> None:
+    """Refuses a seed without `training`, which would drop nothing, and the reverse."""
+    if training is (seed is None):
+        raise ArgumentError(f"dropout: training is {training}, seed {seed}: expected True with an int, or False and None")
 
 
 def dropout_rule(x: Shape, p: Any, training: Any, seed: Any, noise_shape: Any) -> Shape:
     """Checks the arguments of a recorded `dropout` and returns the shape of its result."""
     probability("dropout", p)
+    _agree(training, seed)
     if training:
         raise UnsupportedError("dropout: training=True cannot be recorded: compile the network alone, and use MonteCarlo without")
     return x
@@ -40,25 +47,33 @@ def dropout_rule(x: Shape, p: Any, training: Any, seed: Any, noise_shape: Any) -
 
 @op("dropout", "x", dropout_rule, same("Identity"))
 def dropout(
-    x: Tensor, p: float = 0.5, training: bool = False, seed: int | None = None, noise_shape: Sequence[int] | None = None
+    x: Tensor,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    *,
+    seed: int | None = None,
+    noise_shape: Sequence[int] | None = None,
 ) -> np.ndarray:
-    """The values themselves; if `training`, zeros in place of a share of them: ``x * keep / (1 - p)``.
+    """The values themselves: nothing is dropped unless `training` is set, whose default is True in torch and False here.
 
-    Which are retained says Philox, a generator that counts: number i of the noise, in C order, is dropped if draw i of the key
-    `seed`, 53 bits as a number from 0 to 1, is below `p`. So equal seeds give equal results, whatever the number of threads.
+    With ``training=True``, which needs a seed, a share of them is zero: ``x * keep / (1 - p)``. Philox, a generator that counts,
+    decides: number i of the noise, in C order, is dropped if draw i of the key `seed`, 53 bits as a number from 0 to 1, is below
+    `p`. So equal seeds give equal results, whatever the number of threads.
 
     Args:
         x: any shape, any real dtype.
         p: the share that is dropped; 1 gives zeros.
         training: whether anything is dropped.
-        seed: an int, needed if `training`.
+        inplace: torch's argument, which changes nothing: the result is always a fresh array.
+        seed: an int; given if `training` is set, and only then.
         noise_shape: the shape of the noise, as in Keras: its sizes are those of x, or 1 where all along an axis share their fate.
 
     Returns:
         float32, the shape of x; a fresh array.
 
     Raises:
-        ShapeError: `p` is out of range, `seed` is missing, or `noise_shape` does not fit.
+        ArgumentError: `p` is out of range, there is a `seed` without `training` or the reverse, or `noise_shape` does not fit.
         DTypeError: x is complex or not numeric.
         UnsupportedError: x is symbolic and `training` is set.
 
@@ -70,10 +85,9 @@ def dropout(
     p = probability("dropout", p)
     if seed is not None:
         seed = integer("dropout", "seed", seed)
-    if not training:
-        return np.array(x)
+    _agree(training, seed)
     if seed is None:
-        raise ShapeError("dropout: seed is None: expected an int, training=True draws from it")
+        return np.array(x)
     return drop(x, p, seed, 0, noise_shape)
 
 

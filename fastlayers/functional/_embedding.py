@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..graph.arrays import as_float32, as_int64, empty
 from ..graph.ops import op
 from ..graph.record import record
@@ -29,7 +29,7 @@ def padding_row(name: str, value: Any, count: Dim) -> int | None:
     if not isinstance(count, int):
         return found
     if not -count <= found < count:
-        raise ShapeError(f"{name}: padding_idx is {found}: expected {-count} to {count - 1}, the table has {count} rows")
+        raise ArgumentError(f"{name}: padding_idx is {found}: expected {-count} to {count - 1}, the table has {count} rows")
     return found % count
 
 
@@ -54,7 +54,7 @@ def embedding(ids: Tensor, weight: Tensor, padding_idx: int | None = None) -> np
         float32, the shape of ids and embedding_dim.
 
     Raises:
-        ShapeError: an id is below 0 or not below num_embeddings, the message says which; or the table is none.
+        ArgumentError: an id is below 0 or not below num_embeddings, the message says which; or the table is none.
         DTypeError: ids are not integers, or weight is not numeric.
 
     >>> import fastlayers as fl

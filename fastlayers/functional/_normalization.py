@@ -36,7 +36,7 @@ def last_sizes(name: str, value: Any) -> tuple[int, ...]:
     """`normalized_shape` as plain ints."""
     sizes = integers(name, "normalized_shape", value, len(value) if isinstance(value, (tuple, list)) else 1, 0)
     if not sizes:
-        raise ShapeError(f"{name}: normalized_shape is {value!r}: expected at least one size")
+        raise ArgumentError(f"{name}: normalized_shape is {value!r}: expected at least one size")
     return sizes
 
 
@@ -44,7 +44,7 @@ def positive(name: str, argument: str, value: Any) -> float:
     """A number that is not below zero and no NaN: what is added below a root."""
     found = number(name, argument, value)
     if not found >= 0:
-        raise ShapeError(f"{name}: {argument} is {found}: expected at least 0")
+        raise ArgumentError(f"{name}: {argument} is {found}: expected at least 0")
     return found
 
 
@@ -101,7 +101,7 @@ def layer_norm(
         float32, the shape of x.
 
     Raises:
-        ShapeError: the shapes do not fit, or `eps` is below 0.
+        ArgumentError: the shapes do not fit, or `eps` is below 0.
         DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
@@ -132,7 +132,7 @@ def rms_norm(
         float32, the shape of x.
 
     Raises:
-        ShapeError: the shapes do not fit, or `eps` is below 0.
+        ArgumentError: the shapes do not fit, or `eps` is below 0.
         DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
@@ -162,7 +162,7 @@ def channels_of(name: str, x: Shape, axis: Any) -> tuple[int, Dim]:
         raise ShapeError(f"{name}: x has shape {x}: expected (n, c, ...), at least two axes")
     at = checked_axis(name, axis, len(x), "axis")
     if at == 0:
-        raise ShapeError(f"{name}: axis is {axis}: expected another than 0, the batch")
+        raise ArgumentError(f"{name}: axis is {axis}: expected another than 0, the batch")
     return at, x[at]
 
 
@@ -188,7 +188,7 @@ def batch_norm_rule(
         number("batch_norm", "momentum", momentum)
     _, count = channels_of("batch_norm", x, axis)
     if not training and (running_mean is None or running_var is None):
-        raise ShapeError("batch_norm: running_mean or running_var is None: expected both, or training=True")
+        raise ArgumentError("batch_norm: running_mean or running_var is None: expected both, or training=True")
     _vectors("batch_norm", count, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     return x
 
@@ -270,7 +270,7 @@ def batch_norm(
         float32, the shape of x.
 
     Raises:
-        ShapeError: shapes do not fit, statistics are missing, or `eps` is below 0.
+        ArgumentError: shapes do not fit, statistics are missing, or `eps` is below 0.
         DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
@@ -353,7 +353,7 @@ def group_norm(
         float32, the shape of x.
 
     Raises:
-        ShapeError: shapes do not fit, `num_groups` does not divide the channels, or `eps` is below 0.
+        ArgumentError: shapes do not fit, `num_groups` does not divide the channels, or `eps` is below 0.
         DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
@@ -410,7 +410,7 @@ def instance_norm(
         float32, the shape of x.
 
     Raises:
-        ShapeError: shapes do not fit, or statistics are missing.
+        ArgumentError: shapes do not fit, or statistics are missing.
         DTypeError: an argument is complex or not numeric.
 
     >>> import fastlayers as fl
@@ -427,7 +427,7 @@ def instance_norm(
     if use_input_stats:
         return group_norm(x, None, tensors["weight"], tensors["bias"], eps, axis=axis)
     if running_mean is None or running_var is None:
-        raise ShapeError("instance_norm: running_mean or running_var is None: expected both, or use_input_stats=True")
+        raise ArgumentError("instance_norm: running_mean or running_var is None: expected both, or use_input_stats=True")
     mean, variance, weight, bias = (tensors[name] for name in ("running_mean", "running_var", "weight", "bias"))
     return batch_norm(x, mean, variance, weight, bias, eps=eps, axis=axis)
 
@@ -468,7 +468,7 @@ def local_response_norm(
         float32, the shape of x.
 
     Raises:
-        ShapeError: there is no such axis, or `size` is below 1.
+        ArgumentError: there is no such axis, or `size` is below 1.
         DTypeError: x is complex or not numeric, or a parameter is not a number.
 
     >>> import fastlayers as fl

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tuples import NamedTuple
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..graph.arrays import as_float32, contiguous, empty
 from ..graph.ops import op
 from ..graph.record import ints, record, scalar
@@ -39,21 +39,23 @@ def pad_rule(x: Shape, pad: Any, mode: Any, value: Any) -> Shape:
 
 def _numbers(pad: Any) -> tuple[int, ...]:
     if not isinstance(pad, (tuple, list)):
-        raise ShapeError(f"pad: pad is {pad!r}: expected a sequence (last axis before, last axis after, the axis before it, ...)")
+        raise ArgumentError(
+            f"pad: pad is {pad!r}: expected a sequence (last axis before, last axis after, the axis before it, ...)"
+        )
     return tuple(integer("pad", "pad", p) for p in pad)
 
 
 def _shape(x: Shape, pad: tuple[int, ...], mode: Any) -> Shape:
     pairs = _pairs(len(x), pad)
     if not isinstance(mode, str) or mode not in _MODES:
-        raise ShapeError(f"pad: mode is {mode!r}: expected one of {', '.join(map(repr, _MODES))}")
+        raise ArgumentError(f"pad: mode is {mode!r}: expected one of {', '.join(map(repr, _MODES))}")
     return tuple(padded_size("pad", i, size, *pairs[i], mode) for i, size in enumerate(x))
 
 
 def _pairs(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int]]:
     """(before, after) of every axis, in the order of the axes."""
     if len(pad) % 2 or len(pad) > 2 * ndim:
-        raise ShapeError(f"pad: pad has {len(pad)} values, x {ndim} axes: expected an even count of at most {2 * ndim}")
+        raise ArgumentError(f"pad: pad has {len(pad)} values, x {ndim} axes: expected an even count of at most {2 * ndim}")
     pairs = list(zip(pad[::2], pad[1::2], strict=True))[::-1]
     return [(0, 0)] * (ndim - len(pairs)) + pairs
 

@@ -109,7 +109,7 @@ def max_pool2d(
         stride + 1``, rounded up with `ceil_mode`.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
         UnsupportedError: `return_indices` is True.
 
@@ -203,7 +203,7 @@ def avg_pool2d(
         with `ceil_mode`.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..graph.record import ints, record
@@ -36,7 +36,7 @@ def bins(name: str, axes: int, output_size: Any) -> tuple[int | None, ...]:
     if not isinstance(output_size, (tuple, list)):
         output_size = (output_size,) * axes
     if len(output_size) != axes:
-        raise ShapeError(
+        raise ArgumentError(
             f"{name}: output_size is {tuple(output_size)!r} of length {len(output_size)}: expected one int or {axes}"
         )
     if axes == 1 and output_size[0] is None:
@@ -144,7 +144,7 @@ def adaptive_avg_pool2d(
         float32 of the shape of x, its sizes along space replaced by `output_size`.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
@@ -214,7 +214,7 @@ def adaptive_max_pool2d(
         float32 of the shape of x, its sizes along space replaced by `output_size`.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
         UnsupportedError: `return_indices` is True.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..graph.ops import op
 from ..ir.checks import flag, number
 from ..ir.graph import Shape
@@ -35,7 +35,7 @@ def exponent(name: str, norm_type: Any) -> float:
     """p, checked."""
     p = number(name, "norm_type", norm_type)
     if not 1 <= p < float("inf"):
-        raise ShapeError(f"{name}: norm_type is {norm_type!r}: expected a finite number of at least 1")
+        raise ArgumentError(f"{name}: norm_type is {norm_type!r}: expected a finite number of at least 1")
     return p
 
 
@@ -100,7 +100,7 @@ def lp_pool2d(
         with `ceil_mode`.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from .._windows import same_padding
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ArgumentError, ShapeError, UnsupportedError
 from ..graph.arrays import as_float32, empty
 from ..graph.record import record
 from ..ir.checks import MOST_STEP, flag, integers
@@ -52,10 +52,10 @@ def pool(
     place = window(op, axes, kernel if stride is None else stride, padding, dilation, 1, "zeros", layout)
     found = Pool(op, kernel, place.stride, place.padding, place.dilation, flag(op, "ceil_mode", ceil_mode), place.last)
     if found.ceil and isinstance(padding, str):
-        raise ShapeError(f"{op}: padding is {padding!r} and ceil_mode is True: expected values as padding with ceil_mode")
+        raise ArgumentError(f"{op}: padding is {padding!r} and ceil_mode is True: expected values as padding with ceil_mode")
     for pair, reach in zip(found.padding or (), found.reach, strict=False):
         if max(pair) >= reach:
-            raise ShapeError(f"{op}: padding is {padding!r}: expected less than the {reach} positions that a window spans")
+            raise ArgumentError(f"{op}: padding is {padding!r}: expected less than the {reach} positions that a window spans")
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..graph.arrays import as_float32, empty, optional_int64, optional_mask
 from ..graph.ops import op
 from ..graph.record import record
@@ -40,7 +40,7 @@ def _over_time(name: str, x: Any, lengths: Any, mask: Any, batch_first: Any) -> 
     shape: Any = _rule(name, x.shape, given[0], given[1], batch_first)
     steps = x.shape[1 if batch_first else 0]
     if lengths is not None and lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
-        raise ShapeError(
+        raise ArgumentError(
             f"{name}: lengths has values from {lengths.min()} to {lengths.max()}: expected 0 to {steps}, the steps of x"
         )
     if mask is not None and mask.dtype != np.bool_:
@@ -79,7 +79,7 @@ def max_over_time(
         float32 ``(n, c)``; zeros for a sequence without a valid step.
 
     Raises:
-        ShapeError: shapes do not fit, or a length is below 0 or above t.
+        ArgumentError: shapes do not fit, or a length is below 0 or above t.
         DTypeError: an argument is complex or not numeric, or lengths are not integers.
 
     >>> import fastlayers as fl
@@ -114,7 +114,7 @@ def mean_over_time(
         float32 ``(n, c)``; zeros for a sequence without a valid step.
 
     Raises:
-        ShapeError: shapes do not fit, or a length is below 0 or above t.
+        ArgumentError: shapes do not fit, or a length is below 0 or above t.
         DTypeError: an argument is complex or not numeric, or lengths are not integers.
 
     >>> import fastlayers as fl

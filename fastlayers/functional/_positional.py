@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import checked
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..graph.arrays import as_float32, empty, optional_int64
 from ..graph.ops import op
 from ..graph.record import record
@@ -81,7 +81,7 @@ def rotary_embedding(
         float32, the shape of x.
 
     Raises:
-        ShapeError: shapes do not fit, or a position has no row.
+        ArgumentError: shapes do not fit, or a position has no row.
         DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
@@ -96,7 +96,7 @@ def rotary_embedding(
     rotary_rule(*shapes, interleaved, num_heads, rotary_dim)  # type: ignore[call-arg]
     if ids is not None:
         if ids.size and not (ids.min() >= 0 and ids.max() < tables[0].shape[0]):
-            raise ShapeError(f"{_NAME}: position_ids has {ids.min()} .. {ids.max()}: expected 0 .. {tables[0].shape[0] - 1}")
+            raise ArgumentError(f"{_NAME}: position_ids has {ids.min()} .. {ids.max()}: expected 0 .. {tables[0].shape[0] - 1}")
         tables = np.take(tables[0], ids, 0), np.take(tables[1], ids, 0)
     out = empty(values.shape)
     run_rotary(ARRAYS, values, *tables, out, bool(interleaved), num_heads)
@@ -116,7 +116,7 @@ def rotary_tables(length: int, dim: int, base: float = 10000.0) -> tuple[np.ndar
         ``(cos, sin)``, float32 ``(length, dim / 2)`` each.
 
     Raises:
-        ShapeError: a size is negative, or `dim` is odd.
+        ArgumentError: a size is negative, or `dim` is odd.
         DTypeError: a size is no int.
 
     >>> import fastlayers as fl
@@ -139,7 +139,7 @@ def sinusoidal_encoding(length: int, dim: int, base: float = 10000.0) -> np.ndar
         float32 ``(length, dim)``.
 
     Raises:
-        ShapeError: a size is negative, or `dim` is odd.
+        ArgumentError: a size is negative, or `dim` is odd.
         DTypeError: a size is no int.
 
     >>> import fastlayers as fl

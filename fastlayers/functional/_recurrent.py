@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._tuples import NamedTuple
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.arrays import as_array, as_float32, as_int64, as_mask, empty, optional_float32, optional_int64, optional_mask
 from ..graph.symbol import Symbol
 from ..ir.checks import differ, number, same_shape
@@ -61,7 +61,7 @@ class Kind(NamedTuple):
 def _clip(op: str, given: dict[str, Any]) -> float:
     clip = number(op, "clip", given["clip"])
     if not clip >= 0:
-        raise ShapeError(f"{op}: clip is {clip}: expected at least 0, which is no clipping")
+        raise ArgumentError(f"{op}: clip is {clip}: expected at least 0, which is no clipping")
     return max(clip, _SMALLEST_SINGLE) if clip else clip  # what float32 takes for 0 is not 0: it clips all to next to nothing
 
 
@@ -106,7 +106,7 @@ def whole(kind: Kind, **given: Any) -> list[Shape]:
     name, x, direction, batch_first = kind.name, given["x"], given["direction"], given["batch_first"]
     kind.options(name, given)
     if direction not in _DIRECTIONS:
-        raise ShapeError(f"{name}: direction is {direction!r}: expected one of {', '.join(map(repr, _DIRECTIONS))}")
+        raise ArgumentError(f"{name}: direction is {direction!r}: expected one of {', '.join(map(repr, _DIRECTIONS))}")
     if len(x) not in (2, 3):
         raise axes_of_x(name, x, batch_first)
     count = 2 if direction == "bidirectional" else 1
@@ -129,7 +129,7 @@ def whole(kind: Kind, **given: Any) -> list[Shape]:
         state_rule(name, argument, given[argument], state, x)
     lengths, mask = given["lengths"], given["mask"]
     if lengths is not None and mask is not None:
-        raise ShapeError(f"{name}: lengths and mask are both given: expected one of them at most")
+        raise ArgumentError(f"{name}: lengths and mask are both given: expected one of them at most")
     valid_rule(name, lengths, mask, batch, steps)
     out = (*x[:-1], count * sizes[0] if isinstance(sizes[0], int) else None)
     return [out, *states[: len(kind.states)]]
@@ -198,7 +198,7 @@ def valid_steps(name: str, lengths: Any, mask: Any, batch: tuple[int, ...], step
     if mask is not None:
         check_mask(name, mask)
         if lengths is not None:
-            raise ShapeError(f"{name}: lengths and mask are both given: expected one of them at most")
+            raise ArgumentError(f"{name}: lengths and mask are both given: expected one of them at most")
         array = as_mask(mask, name, "mask")
         valid_rule(name, None, array.shape, batch, steps)
         return array if batch else array[None]
@@ -207,16 +207,16 @@ def valid_steps(name: str, lengths: Any, mask: Any, batch: tuple[int, ...], step
     array = as_int64(lengths, name, "lengths")
     valid_rule(name, array.shape, None, batch, steps)
     if array.size and not 0 <= array.min() <= array.max() <= steps:
-        raise ShapeError(f"{name}: lengths go from {array.min()} to {array.max()}: expected 0 to {steps}, the steps of x")
+        raise ArgumentError(f"{name}: lengths go from {array.min()} to {array.max()}: expected 0 to {steps}, the steps of x")
     return array.astype(np.int32).reshape(-1)
 
 
 def check_merge(name: str, merge: Any, directions: int) -> None:
     """Raises unless `merge` is one that these directions can have."""
     if merge not in _MERGES:
-        raise ShapeError(f"{name}: merge is {merge!r}: expected one of {', '.join(map(repr, _MERGES))}")
+        raise ArgumentError(f"{name}: merge is {merge!r}: expected one of {', '.join(map(repr, _MERGES))}")
     if merge != "concat" and directions == 1:
-        raise ShapeError(f"{name}: merge is {merge!r}: only a bidirectional layer has two outputs to merge")
+        raise ArgumentError(f"{name}: merge is {merge!r}: only a bidirectional layer has two outputs to merge")
 
 
 def merged(out: Any, merge: str | None) -> Any:

@@ -78,7 +78,7 @@ def gru(
         ``h[-1]``, its ``return_state`` the state.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric, lengths are not integers, or a mask is not boolean.
         UnsupportedError: no elementwise function has the name that is given.
 
@@ -141,7 +141,7 @@ def gru_cell(
         h after the step, float32.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name that is given.
 

@@ -70,7 +70,7 @@ def rnn(
         ``h[-1]``, its ``return_state`` the state.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric, lengths are not integers, or a mask is not boolean.
         UnsupportedError: no elementwise function has the name that is given.
 
@@ -127,7 +127,7 @@ def rnn_cell(
         h after the step, float32.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
         UnsupportedError: no elementwise function has the name that is given.
 

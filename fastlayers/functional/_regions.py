@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..graph.arrays import as_float32, contiguous, empty
 from ..graph.ops import op
 from ..graph.record import ints, record
@@ -41,10 +41,10 @@ def samples_of(name: str, sampling_ratio: Any) -> int:
 def _images(name: str, x: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     """The image of every box."""
     if not np.isfinite(boxes).all():
-        raise ShapeError(f"{name}: boxes has values that are not finite")
+        raise ArgumentError(f"{name}: boxes has values that are not finite")
     images = boxes[:, 0]
     if not np.all((images >= 0) & (images < len(x)) & (images == np.floor(images))):
-        raise ShapeError(f"{name}: boxes name images {images.min()} to {images.max()}: expected integers below {len(x)}")
+        raise ArgumentError(f"{name}: boxes name images {images.min()} to {images.max()}: expected integers below {len(x)}")
     return np.ascontiguousarray(images.astype(np.int64))
 
 
@@ -53,7 +53,7 @@ def _align_rule(x: Shape, boxes: Shape, output_size: Any, spatial_scale: Any, sa
     samples_of("roi_align", sampling_ratio)
     flag("roi_align", "aligned", aligned)
     if mode not in ("avg", "max"):
-        raise ShapeError(f"roi_align: mode is {mode!r}: expected 'avg' or 'max'")
+        raise ArgumentError(f"roi_align: mode is {mode!r}: expected 'avg' or 'max'")
     return _shape("roi_align", x, boxes, output_size, spatial_scale, layout)
 
 
@@ -104,7 +104,7 @@ def roi_pool(
         float32 ``(k, c, oh, ow)``, or ``(k, oh, ow, c)``.
 
     Raises:
-        ShapeError: shapes or arguments do not fit, a box names an image that is not there or is not finite.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`), a box names an image that is not there or is not finite.
         DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl
@@ -150,7 +150,7 @@ def roi_align(
         float32 ``(k, c, oh, ow)``, or ``(k, oh, ow, c)``.
 
     Raises:
-        ShapeError: shapes or arguments do not fit, a box names an image that is not there or is not finite.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`), a box names an image that is not there or is not finite.
         DTypeError: an argument is complex or not numeric.
 
     >>> import numpy as np, fastlayers as fl

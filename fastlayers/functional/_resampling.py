@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ArgumentError, ShapeError, UnsupportedError
 from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..graph.record import record
@@ -40,16 +40,16 @@ class Target:
         self, name: str, axes: int, size: Any, scale_factor: Any, mode: Any, align_corners: Any, recompute: Any, layout: Any
     ) -> None:
         if not isinstance(mode, str) or mode not in MODES:
-            raise ShapeError(f"{name}: mode is {mode!r}: expected one of {', '.join(map(repr, MODES))}")
+            raise ArgumentError(f"{name}: mode is {mode!r}: expected one of {', '.join(map(repr, MODES))}")
         self.mode, wanted = MODES[mode]
         if wanted not in (None, axes):
-            raise ShapeError(f"{name}: mode is {mode!r}, x has {axes} spatial axes: expected {wanted}")
+            raise ArgumentError(f"{name}: mode is {mode!r}, x has {axes} spatial axes: expected {wanted}")
         if align_corners is not None and self.mode not in ("linear", "cubic"):
-            raise ShapeError(f"{name}: align_corners is {align_corners!r} with mode={mode!r}: expected None")
+            raise ArgumentError(f"{name}: align_corners is {align_corners!r} with mode={mode!r}: expected None")
         if (size is None) == (scale_factor is None):
-            raise ShapeError(f"{name}: size is {size!r}, scale_factor {scale_factor!r}: expected one of them, the other None")
+            raise ArgumentError(f"{name}: size is {size!r}, scale_factor {scale_factor!r}: expected one of them, the other None")
         if recompute and size is not None:
-            raise ShapeError(f"{name}: recompute_scale_factor is True with size: expected scale_factor")
+            raise ArgumentError(f"{name}: recompute_scale_factor is True with size: expected scale_factor")
         self.name, self.axes, self.last = name, axes, channels_last(name, layout, axes)
         self.align = align_corners is not None and flag(name, "align_corners", align_corners)
         self.sizes = None if size is None else integers(name, "size", size, axes, 1)
@@ -58,7 +58,9 @@ class Target:
             given = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * axes
             self.scales = tuple(number(name, "scale_factor", s) for s in given)
             if len(self.scales) != axes or not all(0 < s < float("inf") for s in self.scales):
-                raise ShapeError(f"{name}: scale_factor is {scale_factor!r}: expected a positive number, or {axes}, one per axis")
+                raise ArgumentError(
+                    f"{name}: scale_factor is {scale_factor!r}: expected a positive number, or {axes}, one per axis"
+                )
         # torch's coordinates follow the factor that was given, not the one of the sizes that it makes, unless it is asked to.
         self.factors = None if recompute else self.scales
 
@@ -131,7 +133,7 @@ def interpolate(
         float32 of the shape of x, with other sizes along space.
 
     Raises:
-        ShapeError: shapes or arguments do not fit.
+        ArgumentError: arguments do not fit, or shapes (a `ShapeError`).
         DTypeError: an argument is complex or not numeric.
         UnsupportedError: `antialias` is True.
 

@@ -146,7 +146,7 @@ def beam_search(
     k, n = integer(name, "beams", beams, 1), len(first)
     power = number(name, "length_penalty", length_penalty)
     if not power >= 0:
-        raise ShapeError(f"{name}: length_penalty is {power}: expected at least 0")
+        raise ArgumentError(f"{name}: length_penalty is {power}: expected at least 0")
     if power * math.log(max(max_length, 2)) > 700:
         raise ArgumentError(f"{name}: length_penalty is {power}: {max_length} tokens to that power are no finite number")
     fits(name, 2 * n * k * max_length, np.int64, f"{n} sequences, {k} beams of each, of {max_length} tokens")
@@ -274,5 +274,5 @@ def _step(name: str, step: Step, tokens: np.ndarray, state: Any, end: int) -> tu
             f"{name}: step returned log-probabilities of shape {logs.shape}: expected ({len(tokens)}, more than end={end})"
         )
     if logs.size and not logs.max() <= _ABOVE:  # also where there are NaN
-        raise ShapeError(f"{name}: step returned {logs.max()}: expected log-probabilities, at most 0 (see log_softmax)")
+        raise ArgumentError(f"{name}: step returned {logs.max()}: expected log-probabilities, at most 0 (see log_softmax)")
     return logs, result[1]

@@ -46,6 +46,11 @@ _WAYS = {
 }
 
 
+def _as_pairs(x: Any) -> np.ndarray:
+    """Complex numbers as pairs of float32."""
+    return np.ascontiguousarray(x, np.complex64).reshape(*x.shape, 1).view(np.float32)
+
+
 def transform_points(name: str, shape: Shape, n: Any, at: int) -> Dim:
     """How many points a transform along axis `at` of values has."""
     if n is not None:
@@ -81,7 +86,11 @@ def _rule(name: str, x: Shape, n: Any, dim: Any, norm: Any) -> Shape:
 
 
 def _transform(name: str, x: Any, n: Any, dim: Any, norm: Any) -> np.ndarray:
-    x, way = as_float32(x, name, "x"), _WAYS[name]
+    way = _WAYS[name]
+    if way.pairs and isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind == "c":
+        made = _transform(name, _as_pairs(x), n, dim, norm)
+        return made.view(np.complex64)[..., 0] if way.gives else made
+    x = as_float32(x, name, "x")
     shape: Any = _rule(name, x.shape, n, dim, norm)
     at: int = transform_axis(name, x.shape, dim)
     points: Any = transform_points(name, x.shape, n, at)
@@ -123,13 +132,13 @@ def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None)
     """Fourier transform of complex numbers: ``out[k] = sum over j of x[j] exp(-2 pi i j k / n)``, torch.fft.fft.
 
     Args:
-        x: ``(..., 2)``, complex values as pairs of real and imaginary part; any real dtype.
+        x: complex, of any shape; or ``(..., 2)`` of a real dtype, complex values as pairs of real and imaginary part.
         n: points of the transform: x is cut, or zeros are put after it. None: all of x.
         dim: the axis, as if pairs were one number: -1 is the last one before them.
         norm: what is divided by n: ``"backward"`` nothing (the inverse is), ``"forward"`` this, ``"ortho"`` both, by its root.
 
     Returns:
-        float32, the shape of x with n values along `dim`.
+        The shape of x with n values along `dim`: complex64 if x is complex, else float32.
 
     Raises:
         ShapeError: x is not made of pairs, or has no such axis or nothing along it.
@@ -149,13 +158,13 @@ def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     """Inverse Fourier transform: ``out[j] = 1 / n sum over k of x[k] exp(2 pi i j k / n)``, torch.fft.ifft.
 
     Args:
-        x: ``(..., 2)``, complex values as pairs of real and imaginary part; any real dtype.
+        x: complex, of any shape; or ``(..., 2)`` of a real dtype, complex values as pairs of real and imaginary part.
         n: points of the transform: x is cut, or zeros are put after it. None: all of x.
         dim: the axis, as if pairs were one number.
         norm: as in `fft`.
 
     Returns:
-        float32, the shape of x with n values along `dim`.
+        The shape of x with n values along `dim`: complex64 if x is complex, else float32.
 
     Raises:
         ShapeError: x is not made of pairs, or has no such axis or nothing along it.
@@ -202,7 +211,7 @@ def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = Non
     """The reals whose `rfft` is x; torch.fft.irfft. Imaginary parts at its ends, where a spectrum of reals has none, are ignored.
 
     Args:
-        x: ``(..., n // 2 + 1, 2)``, complex values as pairs; any real dtype.
+        x: complex ``(..., n // 2 + 1)``; or ``(..., n // 2 + 1, 2)`` of a real dtype, complex values as pairs.
         n: how many reals; x is cut, or zeros are put after it. None: the even one of the two that x may come from.
         dim: the axis, as if pairs were one number.
         norm: as in `fft`.

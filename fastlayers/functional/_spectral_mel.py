@@ -41,7 +41,7 @@ def melscale_fbanks(
 
     Raises:
         ArgumentError: frequencies, `norm` or `mel_scale` make no filters.
-        ShapeError: a count is too small.
+        ArgumentError: a count is too small.
         DTypeError: an argument has a wrong type.
 
     >>> import fastlayers as fl
@@ -114,7 +114,7 @@ def hann_window(window_length: int, periodic: bool = True) -> np.ndarray:
         float32 ``(window_length,)``.
 
     Raises:
-        ShapeError: `window_length` is below 0.
+        ArgumentError: `window_length` is below 0.
         DTypeError: an argument has a wrong type.
 
     >>> import fastlayers as fl
@@ -136,7 +136,7 @@ def hamming_window(window_length: int, periodic: bool = True) -> np.ndarray:
         float32 ``(window_length,)``.
 
     Raises:
-        ShapeError: `window_length` is below 0.
+        ArgumentError: `window_length` is below 0.
         DTypeError: an argument has a wrong type.
 
     >>> import fastlayers as fl
@@ -158,7 +158,7 @@ def blackman_window(window_length: int, periodic: bool = True) -> np.ndarray:
         float32 ``(window_length,)``.
 
     Raises:
-        ShapeError: `window_length` is below 0.
+        ArgumentError: `window_length` is below 0.
         DTypeError: an argument has a wrong type.
 
     >>> import fastlayers as fl

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ArgumentError, ShapeError, UnsupportedError
 from ..graph.arrays import as_float32, as_int64, empty, optional_float32
 from ..graph.ops import op
 from ..graph.symbol import Symbol
@@ -47,7 +47,7 @@ def hierarchical_log_prob(x: Tensor, targets: Tensor, weight: Tensor, tree: Clas
         float32, the shape of targets.
 
     Raises:
-        ShapeError: shapes do not fit the tree, or a target is no class of it.
+        ArgumentError: shapes do not fit the tree, or a target is no class of it.
         DTypeError: targets are no integers, or `tree` is none.
 
     >>> import numpy as np, fastlayers as fl
@@ -94,7 +94,7 @@ def _tree_log_prob(
     try:
         kernel(x.reshape(count, x.shape[-1]), weight, bias, targets.reshape(count), starts, points, codes, out.reshape(count))
     except ShapeError as error:
-        raise ShapeError(str(error).replace("tree_log_prob: class", f"{name}: target")) from None
+        raise ArgumentError(str(error).replace("tree_log_prob: class", f"{name}: target")) from None
     return out
 
 
@@ -191,8 +191,8 @@ def given_tree(name: str, num_classes: Any, counts: Any, tree: Any) -> ClassTree
     if tree is None:
         tree = ClassTree.balanced(num_classes) if counts is None else ClassTree.huffman(counts)
     elif counts is not None:
-        raise ShapeError(f"{name}: counts and tree are both given: expected one of them, or none")
+        raise ArgumentError(f"{name}: counts and tree are both given: expected one of them, or none")
     found = checked_tree(name, tree)
     if found.num_classes != num_classes:
-        raise ShapeError(f"{name}: num_classes is {num_classes}, the tree has {found.num_classes} classes: expected the same")
+        raise ArgumentError(f"{name}: num_classes is {num_classes}, the tree has {found.num_classes} classes: expected the same")
     return found

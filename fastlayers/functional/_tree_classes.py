@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arguments import checked
 from .._distinct import distinct
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.arrays import as_array, as_int64
 from ..ir.checks import fits, integer, sequence
 
@@ -49,13 +49,13 @@ class ClassTree:
         for side, children in enumerate((self.left, self.right)):
             inner = children >= 0
             if np.any(children >= nodes) or np.any(children < -1 - nodes):
-                raise ShapeError(f"ClassTree: a child is out of range: expected {-1 - nodes} to {nodes - 1}")
+                raise ArgumentError(f"ClassTree: a child is out of range: expected {-1 - nodes} to {nodes - 1}")
             above[children[inner]], code[children[inner]] = np.nonzero(inner)[0], side
             leaf_above[-1 - children[~inner]], leaf_code[-1 - children[~inner]] = np.nonzero(~inner)[0], side
         given = np.concatenate([self.left, self.right])
         roots = np.nonzero(above < 0)[0]
         if nodes and (len(distinct(given)[0]) != 2 * nodes or len(roots) != 1):
-            raise ShapeError("ClassTree: the nodes are no tree: expected one root, all else below one node each")
+            raise ArgumentError("ClassTree: the nodes are no tree: expected one root, all else below one node each")
         # Level by level from the root; how many nodes are above each.
         level, found, deep = roots, [roots], np.zeros(nodes, np.int64)
         while level.size:
@@ -66,7 +66,7 @@ class ClassTree:
             found.append(level)
         self.order = np.concatenate(found).astype(np.int64)
         if len(self.order) != nodes:
-            raise ShapeError("ClassTree: the nodes are no tree: some are not below the root")
+            raise ArgumentError("ClassTree: the nodes are no tree: some are not below the root")
         lengths = np.where(leaf_above >= 0, deep[leaf_above] + 1, 0) if nodes else np.zeros(1, np.int64)
         self.depth = int(lengths.max())
         self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -89,7 +89,7 @@ class ClassTree:
         """The nodes from the root to a class and the codes there: word2vec's ``point`` and ``code``."""
         target = integer("ClassTree.path", "target", target)
         if not 0 <= target < self.num_classes:
-            raise ShapeError(f"ClassTree.path: target is {target}: expected 0 to {self.num_classes - 1}")
+            raise ArgumentError(f"ClassTree.path: target is {target}: expected 0 to {self.num_classes - 1}")
         part = slice(self.starts[target], self.starts[target + 1])
         return self.points[part], self.codes[part]
 
@@ -115,7 +115,7 @@ class ClassTree:
         if array.ndim != 1 or not array.size or array.dtype.kind not in "iuf":
             raise ShapeError(f"ClassTree.huffman: counts has shape {array.shape}: expected one number a class, at least one")
         if not np.all(array >= 0) or not np.all(np.isfinite(array)):
-            raise ShapeError("ClassTree.huffman: counts has a number below 0, or none: expected counts of at least 0")
+            raise ArgumentError("ClassTree.huffman: counts has a number below 0, or none: expected counts of at least 0")
         n = len(array)
         order = np.argsort(-array.astype(np.float64), kind="stable")
         weights = [float(array[c]) for c in order] + [float("inf")] * (n - 1)
@@ -148,7 +148,7 @@ class ClassTree:
             for name, given in (("points", points), ("codes", codes))
         )
         if len(points) != len(codes) or not len(points):
-            raise ShapeError(f"ClassTree.from_paths: {len(points)} points, {len(codes)} codes: expected one of each a class")
+            raise ArgumentError(f"ClassTree.from_paths: {len(points)} points, {len(codes)} codes: expected one of each a class")
         nodes = len(points) - 1
         children = np.full((nodes, 2), np.iinfo(np.int64).min, np.int64)
         for target, (given, bits) in enumerate(zip(points, codes, strict=True)):
@@ -159,14 +159,16 @@ class ClassTree:
                 or np.any((path < 0) | (path >= nodes))
                 or np.any((sides < 0) | (sides > 1))
             ):
-                raise ShapeError(f"ClassTree.from_paths: class {target}: expected nodes 0 to {nodes - 1}, as many codes 0 or 1")
+                raise ArgumentError(
+                    f"ClassTree.from_paths: class {target}: expected nodes 0 to {nodes - 1}, as many codes 0 or 1"
+                )
             below = [*path[1:].tolist(), -1 - target]
             for node, side, child in zip(path.tolist(), sides.tolist(), below, strict=True):
                 if children[node, side] not in (np.iinfo(np.int64).min, child):
-                    raise ShapeError(f"ClassTree.from_paths: class {target}: node {node} has another child at {side}")
+                    raise ArgumentError(f"ClassTree.from_paths: class {target}: node {node} has another child at {side}")
                 children[node, side] = child
         if np.any(children == np.iinfo(np.int64).min):
-            raise ShapeError("ClassTree.from_paths: a node has one child only: expected a full tree")
+            raise ArgumentError("ClassTree.from_paths: a node has one child only: expected a full tree")
         return cls(children[:, 0], children[:, 1])
 
     def __reduce__(self) -> Any:

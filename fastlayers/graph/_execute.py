@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._arguments import as_mapping, as_names
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ir.graph import Graph, Value
 from ..kernels import dispatch
 
@@ -46,7 +46,7 @@ def execute(graph: Graph, feeds: Mapping[str, Any], outputs: Sequence[str] | Non
     wanted = [value.name for value in graph.outputs] if outputs is None else as_names("execute", "outputs", outputs)
     made = {name for node in graph.nodes for name in node.outputs}
     if unknown := [name for name in wanted if name not in made and name not in known]:
-        raise ShapeError(f"execute: outputs has {unknown}, which the graph does not make: expected some of {sorted(made)}")
+        raise ArgumentError(f"execute: outputs has {unknown}, which the graph does not make: expected some of {sorted(made)}")
     asked = tuple(dict.fromkeys(name for name in wanted if name in made))
     values = {value.name: value for value in (*graph.values.values(), *graph.outputs)}
     results: dict[str, np.ndarray] = {}
@@ -78,7 +78,7 @@ def _checked(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
     as_mapping("execute", "feeds", feeds)
     if set(feeds) != set(names):
         missing, unknown = [n for n in names if n not in feeds], [n for n in feeds if n not in names]
-        raise ShapeError(f"execute: feeds lack {missing} and have {unknown} too many: expected exactly {names}")
+        raise ArgumentError(f"execute: feeds lack {missing} and have {unknown} too many: expected exactly {names}")
     sizes: dict[str, int] = {}
     return {value.name: _feed(value, feeds[value.name], sizes) for value in graph.inputs}
 

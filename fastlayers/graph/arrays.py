@@ -9,7 +9,7 @@ import numpy as np
 from .._arguments import no_memory
 from .._foreign import as_numpy
 from .._masked import is_masked
-from ..errors import DTypeError, Error, ShapeError
+from ..errors import ArgumentError, DTypeError, Error
 from ..kernels import dispatch
 from .symbol import Symbol
 
@@ -62,7 +62,7 @@ def as_int64(value: Any, op: str, argument: str) -> np.ndarray:
     if array.dtype.kind not in "iu":
         raise DTypeError(f"{op}: {argument} has dtype {array.dtype}: expected integers")
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
-        raise ShapeError(f"{op}: {argument} has {array.max()}: expected integers below 2**63")
+        raise ArgumentError(f"{op}: {argument} has {array.max()}: expected integers below 2**63")
     return _require(array, INT64, op, argument)
 
 

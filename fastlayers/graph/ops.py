@@ -65,6 +65,7 @@ class Op:
         bound = _signature(self.raw).bind(*args, **kwargs)
         bound.apply_defaults()
         values: dict[str, Any] = dict(bound.arguments)
+        values.pop("inplace", None)  # torch's argument, which changes nothing
         if self.variadic:
             name = self.tensors[0][1:]
             inputs = tuple(_operand(self.name, f"{name}[{i}]", v, self.kinds[0]) for i, v in enumerate(values.pop(name)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..ir.graph import Node
 from .symbol import Call, Symbol
 
@@ -116,7 +116,7 @@ def moved(name: str, x: Symbol, *arguments: Any) -> Any:
 
 def _slice(x: Symbol, axis: int, start: Any, stop: Any, step: Any) -> Any:
     if step == 0:
-        raise ShapeError("getitem: the step of a slice is 0: expected another number")
+        raise ArgumentError("getitem: the step of a slice is 0: expected another number")
     far = np.iinfo(np.int64).max
     first = start if start is not None else 0 if step > 0 else far
     last = stop if stop is not None else far if step > 0 else -far

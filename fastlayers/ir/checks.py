@@ -79,7 +79,7 @@ def integer(op: str, argument: str, value: Any, least: int | None = None, most: 
         except Exception:  # a third-party type may raise anything
             raise DTypeError(f"{op}: {argument} is {shown(value)} of type {type(value).__name__}: expected an int") from None
     if least is not None and found < least:
-        raise ShapeError(f"{op}: {argument} is {shown(found)}: expected at least {least}")
+        raise ArgumentError(f"{op}: {argument} is {shown(found)}: expected at least {least}")
     if not -LARGEST <= found <= most:
         raise ArgumentError(f"{op}: {argument} is {shown(found)}: expected at most {most}")
     return found
@@ -90,7 +90,7 @@ def integers(op: str, argument: str, value: Any, count: int, least: int | None =
     if not isinstance(value, (tuple, list)):
         return (integer(op, argument, value, least, most),) * count
     if len(value) != count:
-        raise ShapeError(
+        raise ArgumentError(
             f"{op}: {argument} is {shown(tuple(value))} of length {len(value)}: expected one int or {count}, one per axis"
         )
     return tuple(integer(op, argument, v, least, most) for v in value)
@@ -142,9 +142,9 @@ def single(op: str, argument: str, value: Any, infinite: bool = False) -> float:
     raise ArgumentError(f"{op}: {argument} is {found}: expected a number{'' if infinite else ' that float32 can hold'}")
 
 
-def none_of(op: str, argument: str, value: Any, expected: Iterable[Any]) -> ShapeError:
+def none_of(op: str, argument: str, value: Any, expected: Iterable[Any]) -> ArgumentError:
     """The error for a name, or a mode, that is none of those expected."""
-    return ShapeError(f"{op}: {argument} is {shown(value)}: expected one of {', '.join(map(repr, expected))}")
+    return ArgumentError(f"{op}: {argument} is {shown(value)}: expected one of {', '.join(map(repr, expected))}")
 
 
 def axis(op: str, value: Any, ndim: int, argument: str = "dim", after: int = 0) -> int:

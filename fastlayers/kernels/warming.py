@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError
 from . import dispatch
 from .table import KERNELS
 
@@ -61,7 +61,7 @@ def warmup(what: Any = None, feeds: Mapping[str, Any] | None = None, *, report: 
     elif what is not None:
         names = set(what)
         if not names <= known:
-            raise ShapeError(f"warmup: there are no kernels {sorted(names - known)}: expected some of {sorted(known)}")
+            raise ArgumentError(f"warmup: there are no kernels {sorted(names - known)}: expected some of {sorted(known)}")
     seconds = _compile(names, report)
     if model is not None:
         model.run(given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..functional._conv_rules import channels_last
 from ..ir.checks import integer
 
@@ -18,5 +18,5 @@ def channel_axis(name: str, axis: Any, layout: Any, space: int = 2) -> int:
         return found
     last = channels_last(name, layout, space)
     if found != 1:
-        raise ShapeError(f"{name}: layout is {layout!r} and axis {found}: expected one of the two")
+        raise ArgumentError(f"{name}: layout is {layout!r} and axis {found}: expected one of the two")
     return -1 if last else 1

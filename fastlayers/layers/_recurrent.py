@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..functional import concat, slice
 from ..functional._recurrent import (
     LSTM,
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Cell", "Sequences"]
 
+State = TypeVar("State")
+
 # Our gates' positions in Keras' order: its GRU has z r h for our r z n; an LSTM's are in torch's order.
 _KERAS_ORDER = {"lstm": (0, 1, 2, 3), "gru": (1, 0, 2), "rnn": (0,)}
 
@@ -58,7 +60,7 @@ class Recurrent(Layer):
         self.hidden_size = integer(name, "hidden_size", hidden_size, 1)
         self.proj_size = integer(name, "proj_size", proj_size, 0)
         if self.proj_size and self.proj_size >= self.hidden_size:
-            raise ShapeError(f"{name}: proj_size is {self.proj_size}: expected less than hidden_size, {self.hidden_size}")
+            raise ArgumentError(f"{name}: proj_size is {self.proj_size}: expected less than hidden_size, {self.hidden_size}")
         self._options = self._kind.options(name, options)
         self._attributes = dict(options)
         describe_options(self._attributes)
@@ -140,7 +142,7 @@ _SHAPED: dict[tuple[bool, bool], Callable[[tuple[np.ndarray, ...]], Any] | None]
 }
 
 
-class Sequences(Recurrent):
+class Sequences(Recurrent, Generic[State]):
     """A recurrent layer over a sequence, in several layers and directions."""
 
     def _set(
@@ -174,7 +176,9 @@ class Sequences(Recurrent):
             for tensor, shape in self._tensor_shapes(later if k else self.input_size, bool(bias), self.peephole, suffix).items()
         }
 
-    def __call__(self, x: Tensor, state: Any = None, *, lengths: Tensor | None = None, mask: Tensor | None = None) -> Any:
+    def __call__(
+        self, x: Tensor, state: Any = None, *, lengths: Tensor | None = None, mask: Tensor | None = None
+    ) -> tuple[np.ndarray, State]:
         """Runs a sequence.
 
         Args:
@@ -190,7 +194,7 @@ class Sequences(Recurrent):
             ``return_sequences=False`` the result is ``h[-1]``, or the last two of h merged.
         """
         if lengths is None and mask is None and (fast := self._fast) is not None and (found := fast(x, state)) is not None:
-            return found
+            return found  # type: ignore[no-any-return]
         name, merge, last = self._kind.name, self.merge, self.num_layers - 1
         given = self._states(name, state)
         if symbolic(x, lengths, mask, *given):
@@ -285,7 +289,7 @@ class Sequences(Recurrent):
         return self._text({**defaults, "proj_size": 0, "peephole": False}, "bias_ih_l0" in self._shapes)
 
 
-class Cell(Recurrent):
+class Cell(Recurrent, Generic[State]):
     """One step of a recurrent layer."""
 
     def _set(self, input_size: Any, hidden_size: Any, bias: Any, options: dict[str, Any], peephole: Any = False) -> None:
@@ -294,7 +298,7 @@ class Cell(Recurrent):
         self._name = f"{self._kind.name}_cell"
         self._shapes = self._tensor_shapes(self.input_size, bool(bias), self.peephole)
 
-    def __call__(self, x: Tensor, state: Any = None) -> Any:
+    def __call__(self, x: Tensor, state: Any = None) -> State:
         """One step.
 
         Args:
@@ -305,11 +309,11 @@ class Cell(Recurrent):
             The state after the step.
         """
         if (fast := self._fast) is not None and (found := fast(x, state)) is not None:
-            return found
+            return found  # type: ignore[no-any-return]
         name = self._name
         given = self._states(name, state)
         if symbolic(x, *given):
-            return self._record(self._tensors(), x, given)
+            return self._record(self._tensors(), x, given)  # type: ignore[no-any-return]
         kernel, packed, again = self._packed()
         array = as_float32(x, name, "x")
         plain, x = array is x, array
@@ -325,7 +329,7 @@ class Cell(Recurrent):
         after = run_cell(kernel, x, packed, self._sizes, before)
         if plain and all(a is b for a, b in zip(given, before, strict=True)):
             again.came(x, before, self._calls)
-        return self._joined(after)
+        return self._joined(after)  # type: ignore[no-any-return]
 
     def _record(self, tensors: Mapping[str, np.ndarray], x: Any, before: Sequence[Any]) -> Any:
         """The step on symbolic values."""

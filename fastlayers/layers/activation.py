@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._lazy import imported
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..functional import glu, log_softmax, prelu, softmin, swiglu
 from ..functional._activation import celu_rule, gelu_rule, softplus_rule
 from ..functional._activation_names import resolve
@@ -199,7 +199,7 @@ class Hardtanh(_Elementwise):
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         self._set({"min_val": min_val, "max_val": max_val}, ("clip", {"min": min_val, "max": max_val}))
         if not min_val < max_val:
-            raise ShapeError(f"Hardtanh: min_val is {min_val}, max_val is {max_val}: expected min_val below max_val")
+            raise ArgumentError(f"Hardtanh: min_val is {min_val}, max_val is {max_val}: expected min_val below max_val")
 
 
 class PReLU(WithWeight):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..functional import additive_attention, multiply, scaled_dot_product_attention, subtract, unsqueeze
 from ..graph.arrays import as_float32, shape_of
 from ..graph.symbol import symbolic
@@ -116,7 +116,7 @@ class Attention(_KerasAttention):
         if seed is not None:
             integer("Attention", "seed", seed)
         if score_mode not in ("dot", "concat"):
-            raise ShapeError(f"Attention: score_mode is {score_mode!r}: expected 'dot' or 'concat'")
+            raise ArgumentError(f"Attention: score_mode is {score_mode!r}: expected 'dot' or 'concat'")
         number("Attention", "dropout", dropout)
         self.score_mode, self.use_scale = score_mode, bool(use_scale)
         shapes: dict[str, tuple[int, ...]] = {"scale": ()} if use_scale else {}

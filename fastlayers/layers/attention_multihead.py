@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..functional import concat, log, permute, reshape, scaled_dot_product_attention, squeeze, subtract, unsqueeze
 from ..functional._activation_names import resolve
 from ..functional._linear import linear, run_linear
@@ -93,9 +93,9 @@ class MultiheadAttention(Layer):
         self.batch_first = bool(batch_first)
         self.num_kv_heads = self.num_heads if num_kv_heads is None else integer(name, "num_kv_heads", num_kv_heads, 1)
         if self.num_heads % self.num_kv_heads:
-            raise ShapeError(f"{name}: num_heads is {num_heads}, num_kv_heads {num_kv_heads}: expected a multiple of it")
+            raise ArgumentError(f"{name}: num_heads is {num_heads}, num_kv_heads {num_kv_heads}: expected a multiple of it")
         if head_dim is None and self.embed_dim % self.num_heads:
-            raise ShapeError(f"{name}: embed_dim is {embed_dim}, num_heads {num_heads}: expected a multiple of it")
+            raise ArgumentError(f"{name}: embed_dim is {embed_dim}, num_heads {num_heads}: expected a multiple of it")
         self.head_dim = self.embed_dim // self.num_heads if head_dim is None else integer(name, "head_dim", head_dim, 1)
         self.v_head_dim = self.head_dim if v_head_dim is None else integer(name, "v_head_dim", v_head_dim, 1)
         if rotary is not None and not isinstance(rotary, Layer):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..functional import concat, global_avg_pool, max_pool2d, select, unsqueeze
 from ..functional._conv_rules import channels_last
 from ..graph.arrays import as_float32, empty
@@ -205,7 +205,7 @@ class InceptionBlock(Block):
         name = type(self).__name__
         inputs, kernel = integer(name, "in_channels", in_channels, 1), integer(name, "large", large, 1)
         if kernel % 2 == 0:
-            raise ShapeError(f"{name}: large is {kernel}: expected an odd number")
+            raise ArgumentError(f"{name}: large is {kernel}: expected an odd number")
         given = {
             "ch1x1": ch1x1,
             "ch3x3red": ch3x3red,
@@ -293,7 +293,7 @@ class NiNBlock(Block):
         if not isinstance(channels, (tuple, list)):
             channels = (integer(name, "channels", channels, 1),) * 3
         if not channels:
-            raise ShapeError(f"{name}: channels is {channels!r}: expected at least one number")
+            raise ArgumentError(f"{name}: channels is {channels!r}: expected at least one number")
         self._start(0.0)
         self._last, self.head = channels_last(name, layout, 2), bool(head)
         for at, o in enumerate(channels):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, overload
 
-from ..errors import DTypeError, ShapeError
+import numpy as np
+
+from ..errors import ArgumentError, DTypeError
 from ._base import Layer
 
 __all__ = ["Sequential"]
@@ -31,15 +33,16 @@ class Sequential(Layer):
             if not isinstance(layer, Layer):
                 raise DTypeError(f"Sequential: layer {name!r} is of type {type(layer).__name__}: expected a layer of fastlayers")
             if not isinstance(name, str) or not name or "." in name:
-                raise ShapeError(f"Sequential: a layer is named {name!r}: expected a str without a dot")
+                raise ArgumentError(f"Sequential: a layer is named {name!r}: expected a str without a dot")
         self._names = tuple(named)
         self._list = tuple(named.values())
 
-    def __call__(self, x: Any) -> Any:
-        """Gives x to the first layer, its result to the second, and so on; returns the last result."""
+    def __call__(self, x: Any) -> np.ndarray:
+        """Gives x to the first layer, its result to the second, and so on; returns the last result, of most layers one array."""
         for layer in self._settled()._list:
             x = layer(x)
-        return x
+        result: np.ndarray = x
+        return result
 
     def fuse(self) -> Sequential:
         """A network of the same names that computes the same, each BatchNorm right after a convolution or Linear folded into it.
@@ -81,7 +84,7 @@ class Sequential(Layer):
             return Sequential(dict(zip(self._names[index], self._list[index], strict=True)))
         if isinstance(index, str):
             if index not in self._names:
-                raise ShapeError(f"Sequential: no layer is named {index!r}: expected one of {list(self._names)}")
+                raise ArgumentError(f"Sequential: no layer is named {index!r}: expected one of {list(self._names)}")
             index = self._names.index(index)
         found: Layer = self._list[index]
         return found

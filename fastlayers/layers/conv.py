@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, refuses_shortage
+from ..errors import ArgumentError, refuses_shortage
 from ..functional import conv1d, conv2d, conv3d, squeeze, unsqueeze
 from ..functional._activation_names import IDENTITY, resolve
 from ..functional._conv import attributes, run_conv
@@ -60,7 +60,7 @@ class _Conv(WithWeight):
         place = window(self._name, self._axes, stride, padding, dilation, groups, padding_mode, layout, causal=True)
         self._place = settled(place, self.kernel_size)
         if self.in_channels % groups or self.out_channels % groups:
-            raise ShapeError(
+            raise ArgumentError(
                 f"{name}: groups is {groups}, in_channels {in_channels}, out_channels {out_channels}: "
                 "expected multiples of groups"
             )
@@ -323,7 +323,7 @@ class DepthwiseConv2d(_DepthwiseConv):
         separable: bool | str = "auto",
     ) -> None:
         if not (separable == "auto" or isinstance(separable, bool)):
-            raise ShapeError(f"DepthwiseConv2d: separable is {separable!r}: expected 'auto', True or False")
+            raise ArgumentError(f"DepthwiseConv2d: separable is {separable!r}: expected 'auto', True or False")
         super().__init__(
             in_channels, kernel_size, stride, padding, dilation, depth_multiplier, bias, padding_mode,
             layout=layout, activation=activation,

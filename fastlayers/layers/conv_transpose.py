@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError, refuses_shortage
+from ..errors import ArgumentError, UnsupportedError, refuses_shortage
 from ..functional import conv_transpose1d, conv_transpose2d, conv_transpose3d
 from ..functional._activation_names import resolve
 from ..functional._conv_rules import Plan
@@ -55,11 +55,11 @@ class _ConvTranspose(WithWeight):
         self.out_channels = integer(name, "out_channels", out_channels, 0)
         self.kernel_size = integers(name, "kernel_size", kernel_size, self._axes, 1)
         if padding_mode != "zeros":
-            raise ShapeError(f"{name}: padding_mode is {padding_mode!r}: expected 'zeros'")
+            raise ArgumentError(f"{name}: padding_mode is {padding_mode!r}: expected 'zeros'")
         self._name = f"conv_transpose{self._axes}d"
         self._place = transposed(self._name, self._axes, stride, padding, output_padding, groups, dilation, layout)
         if self.in_channels % groups or self.out_channels % groups:
-            raise ShapeError(
+            raise ArgumentError(
                 f"{name}: groups is {groups}, in_channels {in_channels}, out_channels {out_channels}: "
                 "expected multiples of groups"
             )

@@ -71,7 +71,7 @@ class Dropout(Layer):
     def __call__(self, x: Tensor, seed: int | None = None) -> np.ndarray:
         """Returns x as float32, x itself where it is that already; with a seed, x with dropout."""
         if isinstance(x, Symbol):
-            return dropout(x, self.p, seed is not None, seed)
+            return dropout(x, self.p, seed is not None, seed=seed)
         x = as_float32(x, type(self).__name__, "x")
         drawing = _drawing.get()
         if seed is not None:

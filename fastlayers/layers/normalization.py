@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..functional import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm, squeeze, unsqueeze
 from ..functional._normalization import affine_of, channels_of, last_sizes, positive, response_rule, run_affine
 from ..graph.arrays import as_float32
@@ -292,7 +292,7 @@ class GroupNorm(Normalization):
         self.num_groups = integer("GroupNorm", "num_groups", num_groups, 1)
         self.num_channels = integer("GroupNorm", "num_channels", num_channels, 0)
         if self.num_channels % self.num_groups:
-            raise ShapeError(f"GroupNorm: num_groups is {num_groups}, num_channels {num_channels}: expected a divisor of it")
+            raise ArgumentError(f"GroupNorm: num_groups is {num_groups}, num_channels {num_channels}: expected a divisor of it")
         self.eps, self.axis = positive("GroupNorm", "eps", eps), channel_axis("GroupNorm", axis, layout)
         wanted = {"weight": affine and scale, "bias": affine and center}
         self._shapes = {name: (self.num_channels,) for name, there in wanted.items() if there}

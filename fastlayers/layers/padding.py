@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import shown
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..functional import pad
 from ..functional._conv_rules import channels_last
 from ..graph.arrays import shape_of
@@ -43,7 +43,7 @@ class _Pad(Layer):
         self.padding = tuple(integer(name, "padding", p) for p in given)
         self._last = channels_last(name, layout, self._axes)
         if len(self.padding) != 2 * self._axes:
-            raise ShapeError(f"{name}: padding is {shown(padding)}: expected an int or {2 * self._axes} of them")
+            raise ArgumentError(f"{name}: padding is {shown(padding)}: expected an int or {2 * self._axes} of them")
 
     def __call__(self, x: Tensor) -> np.ndarray:
         """Pads x, with or without a batch: ``(n, c, ...)`` or ``(c, ...)``, or channels last; returns float32."""

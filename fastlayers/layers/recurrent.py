@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import functional
 from ..functional import _recurrent as kinds
 from ._recurrent import Cell, Sequences
@@ -11,7 +13,7 @@ from ._recurrent import Cell, Sequences
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
 
 
-class LSTM(Sequences):
+class LSTM(Sequences[tuple[np.ndarray, np.ndarray]]):
     """Long short-term memory over a sequence, gates in the order i, f, g, o; the formula is that of `functional.lstm`.
 
     Args:
@@ -80,7 +82,7 @@ class LSTM(Sequences):
         )
 
 
-class LSTMCell(Cell):
+class LSTMCell(Cell[tuple[np.ndarray, np.ndarray]]):
     """One step of Long short-term memory, gates in the order i, f, g, o; the formula is that of `functional.lstm`.
 
     Args:
@@ -135,7 +137,7 @@ class LSTMCell(Cell):
         )
 
 
-class GRU(Sequences):
+class GRU(Sequences[np.ndarray]):
     """A gated recurrent unit over a sequence, gates in the order r, z, n; the formula is that of `functional.gru`.
 
     Args:
@@ -196,7 +198,7 @@ class GRU(Sequences):
         self._set(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, merge, options)
 
 
-class GRUCell(Cell):
+class GRUCell(Cell[np.ndarray]):
     """One step of a gated recurrent unit, gates in the order r, z, n; the formula is that of `functional.gru`.
 
     Args:
@@ -243,7 +245,7 @@ class GRUCell(Cell):
         )
 
 
-class RNN(Sequences):
+class RNN(Sequences[np.ndarray]):
     """A simple recurrent network over a sequence; the formula is that of `functional.rnn`.
 
     Args:
@@ -294,7 +296,7 @@ class RNN(Sequences):
         self._set(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, merge, options)
 
 
-class RNNCell(Cell):
+class RNNCell(Cell[np.ndarray]):
     """One step of a simple recurrent network; the formula is that of `functional.rnn`.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import shown
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..functional import interpolate, pixel_shuffle, pixel_unshuffle
 from ..functional._conv_rules import channels_last
 from ..functional._resampling import MODES
@@ -48,9 +48,11 @@ class Upsample(Layer):
         layout: str = "nchw",
     ) -> None:
         if not isinstance(mode, str) or mode not in MODES:
-            raise ShapeError(f"Upsample: mode is {shown(mode)}: expected one of {', '.join(map(repr, MODES))}")
+            raise ArgumentError(f"Upsample: mode is {shown(mode)}: expected one of {', '.join(map(repr, MODES))}")
         if (size is None) == (scale_factor is None):
-            raise ShapeError(f"Upsample: size is {size!r}, scale_factor {scale_factor!r}: expected one of them, the other None")
+            raise ArgumentError(
+                f"Upsample: size is {size!r}, scale_factor {scale_factor!r}: expected one of them, the other None"
+            )
         self._fixed: dict[str, Any] = {
             "size": size,
             "scale_factor": scale_factor,

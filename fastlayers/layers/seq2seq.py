@@ -74,12 +74,12 @@ class Seq2Seq(Layer):
             if not isinstance(layer, Sequences):
                 raise DTypeError(f"Seq2Seq: {name} is of type {type(layer).__name__}: expected RNN, GRU or LSTM")
             if layer.bidirectional or not layer.batch_first:
-                raise ShapeError(f"Seq2Seq: {name} is {layer!r}: expected one direction and batch_first=True")
+                raise ArgumentError(f"Seq2Seq: {name} is {layer!r}: expected one direction and batch_first=True")
         for name, layer in (("output", output), ("target", target), ("source", source), ("attention", attention)):
             if not callable(layer) and not (layer is None and name in ("source", "attention")):
                 raise DTypeError(f"Seq2Seq: {name} is of type {type(layer).__name__}: expected a layer")
         if type(encoder) is not type(decoder) or _states(encoder) != _states(decoder):
-            raise ShapeError(f"Seq2Seq: encoder is {encoder!r}, decoder {decoder!r}: expected the same kind, layers and units")
+            raise ArgumentError(f"Seq2Seq: encoder is {encoder!r}, decoder {decoder!r}: expected the same kind, layers and units")
         self.encoder, self.decoder, self.output, self.target = encoder, decoder, output, target
         self.source, self.attention = source, attention
         self._output_context = as_flag("Seq2Seq", "output_context", output_context)
@@ -218,7 +218,7 @@ class Seq2Seq(Layer):
         return beam_search(model.step, begin, start, end, max_length, beams, length_penalty=length_penalty)
 
 
-def _states(layer: Sequences) -> tuple[int, tuple[int, ...]]:
+def _states(layer: Sequences[Any]) -> tuple[int, tuple[int, ...]]:
     return layer.num_layers, layer._sizes
 
 

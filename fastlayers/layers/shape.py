@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError
 from ..functional import flatten, permute, reshape, to_channels_last
 from ..graph.arrays import as_float32
 from ..graph.symbol import Symbol
@@ -47,9 +47,11 @@ class Flatten(Layer):
         self.start_dim = integer("Flatten", "start_dim", start_dim)
         self.end_dim = integer("Flatten", "end_dim", end_dim)
         if layout not in ("nchw", "nhwc"):
-            raise ShapeError(f"Flatten: layout is {layout!r}: expected 'nchw' or 'nhwc'")
+            raise ArgumentError(f"Flatten: layout is {layout!r}: expected 'nchw' or 'nhwc'")
         if layout == "nhwc" and (self.start_dim, self.end_dim) != (1, -1):
-            raise ShapeError(f"Flatten: layout is 'nhwc' with axes {start_dim} to {end_dim}: expected all but the first, 1 to -1")
+            raise ArgumentError(
+                f"Flatten: layout is 'nhwc' with axes {start_dim} to {end_dim}: expected all but the first, 1 to -1"
+            )
         self.layout = layout
 
     def __call__(self, x: Tensor) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import checked
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError
 from ..ir.checks import MOST_LAYERS, fits, integer
 from ._base import Layer
 from .normalization import LayerNorm
@@ -34,7 +34,7 @@ class _Stack(Layer):
 
     def _caches(self, cache: Any) -> Any:
         if not isinstance(cache, (tuple, list)) or len(cache) != self.num_layers:
-            raise ShapeError(f"{type(self).__name__}: cache is no sequence of {self.num_layers}: expected one per layer")
+            raise ArgumentError(f"{type(self).__name__}: cache is no sequence of {self.num_layers}: expected one per layer")
         return cache
 
     def _convert(self, given: dict[str, Any], prefix: str) -> None:

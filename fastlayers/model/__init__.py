@@ -9,14 +9,13 @@ if TYPE_CHECKING:
     from .custom import operator
     from .loading import load
     from .model import Model
-    from .session import InferenceSession, SessionOptions
     from .specs import TensorSpec
     from .stream import Stream
 else:
     _HOMES = {
         "_compile": "compile", "loading": "load", "custom": "operator", "model": "Model", "specs": "TensorSpec",
-        "session": "InferenceSession SessionOptions", "stream": "Stream",
+        "stream": "Stream",
     }  # fmt: skip
     __getattr__, __dir__ = exports(__name__, _HOMES)
 
-__all__ = ["InferenceSession", "Model", "SessionOptions", "Stream", "TensorSpec", "compile", "load", "operator"]
+__all__ = ["Model", "Stream", "TensorSpec", "compile", "load", "operator"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._arguments import shown
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError
 from ..stream import axes
 from ..stream import pairs as states
 from .stream import Stream
@@ -39,7 +39,7 @@ def make(
                 f"stream: {name} is {shown(value)}, and there is no size: expected the new steps of a window, size="
             )
     if state is not None and (axis is not None or input is not None):
-        raise ShapeError("stream: state and axis or input were given: expected the names of states, or the axis of time")
+        raise ArgumentError("stream: state and axis or input were given: expected the names of states, or the axis of time")
     if axis is None and input is None:
         pairs = states.find(model.inputs, model.outputs) if state is None else states.check(state, model.inputs, model.outputs)
         if pairs or state is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._extras import install
 from .._tuples import NamedTuple
-from ..errors import DTypeError, MissingExtraError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, DTypeError, MissingExtraError, UnsupportedError
 from ..formats import MAX_BYTES
 from ..kernels import dispatch
 from .loading import load
@@ -64,13 +64,13 @@ def compared(model: Model, feeds: Mapping[str, Any], want: Mapping[str, np.ndarr
         want: what is expected, by the names of outputs or of values between.
 
     Raises:
-        ShapeError: the network has no value of such a name.
+        ArgumentError: the network has no value of such a name.
     """
     made = values(model)
     outputs = [spec.name for spec in model.outputs]
     order = {name: i for i, name in enumerate((*made, *outputs))}
     if unknown := [name for name in want if name not in order]:
-        raise ShapeError(
+        raise ArgumentError(
             f"compare: the network has no values {unknown[:5]}: expected some of its outputs {outputs}, or of those between"
         )
     names = sorted(want, key=order.__getitem__)
@@ -123,7 +123,7 @@ def onnxruntime_values(path: str | os.PathLike[str], feeds: Mapping[str, Any], n
         )
         results = session.run(wanted, {spec.name: np.asarray(feeds[spec.name]) for spec in session.get_inputs()})
     except KeyError as error:
-        raise ShapeError(f"compare: ONNX Runtime wants the input {error}, which was not given") from None
+        raise ArgumentError(f"compare: ONNX Runtime wants the input {error}, which was not given") from None
     except Exception as error:  # onnxruntime's own errors derive from Exception alone
         raise UnsupportedError(f"compare: ONNX Runtime cannot run the file: {' '.join(str(error).split())[:300]}") from None
     found = {name: result for name, result in zip(wanted, results, strict=True) if isinstance(result, np.ndarray)}

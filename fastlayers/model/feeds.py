@@ -13,7 +13,7 @@ import numpy as np
 from .._arguments import shown
 from .._foreign import as_numpy
 from .._masked import is_masked
-from ..errors import DTypeError, LimitError, ShapeError
+from ..errors import ArgumentError, DTypeError, LimitError, ShapeError
 from ..ir.graph import Graph, Value
 
 __all__ = ["by_name", "convert", "destination", "fits", "kind", "placeholders", "shaped"]
@@ -36,7 +36,7 @@ def by_name(inputs: Sequence[Value], feeds: Any, what: str = "run: feeds") -> li
     missing, unknown = [n for n in names if n not in feeds], [n for n in feeds if n not in names]
     if missing or unknown:
         parts = [f"lacks {missing}"] * bool(missing) + [f"has {unknown}, which is no input"] * bool(unknown)
-        raise ShapeError(f"{what} {' and '.join(parts)}: expected exactly {names}")
+        raise ArgumentError(f"{what} {' and '.join(parts)}: expected exactly {names}")
     return [feeds[name] for name in names]
 
 
@@ -178,9 +178,9 @@ def destination(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[A
     if array.shape != shape:
         raise ShapeError(f"run: out for {name!r} has shape {array.shape}: expected {shape}")
     if not array.flags.writeable or not array.flags.c_contiguous or not array.flags.aligned:
-        raise ShapeError(f"run: out for {name!r} is read-only or not C-contiguous: expected a writable C-contiguous array")
+        raise ArgumentError(f"run: out for {name!r} is read-only or not C-contiguous: expected a writable C-contiguous array")
     if any(np.may_share_memory(array, given) for given in inputs):
-        raise ShapeError(f"run: out for {name!r} shares memory with an input: expected memory of its own")
+        raise ArgumentError(f"run: out for {name!r} shares memory with an input: expected memory of its own")
     return array
 
 
@@ -198,14 +198,14 @@ def placeholders(graph: Graph, by_value: Sequence[int], shapes: Any, what: str) 
         shapes = [shapes]
     given = by_name(inputs, shapes, f"{what}: shapes") if isinstance(shapes, Mapping) else sequence(what, "shapes", shapes)
     if len(given) != len(inputs):
-        raise ShapeError(f"{what}: {len(given)} shapes were given: expected {len(inputs)}")
+        raise ArgumentError(f"{what}: {len(given)} shapes were given: expected {len(inputs)}")
     arrays = []
     for i, (value, shape) in enumerate(zip(inputs, given, strict=True)):
         if isinstance(shape, np.ndarray) or value.kind != "tensor":
             arrays.append(convert(value, shape))
             continue
         if i in by_value and value.name not in only:
-            raise ShapeError(
+            raise ArgumentError(
                 f"{what}: the values of input {value.name!r} decide sizes: expected an array instead of the shape {shape}"
             )
         if not isinstance(shape, (tuple, list)) or not all(isinstance(d, (int, np.integer)) and d >= 0 for d in shape):

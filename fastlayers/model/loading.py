@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import checked
-from ..errors import DeviceError, FormatError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, DeviceError, FormatError, UnsupportedError
 from ..formats import MAX_BYTES
 from ..formats.graphs import load_graph
 from ..formats.weights import limit
@@ -125,7 +125,7 @@ def load(
     if weights != "float32":
         raise UnsupportedError(f"load: weights is {weights!r}: only 'float32' is supported")
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, (int, np.integer)) or max_rounds < 0:
-        raise ShapeError(f"load: max_rounds is {max_rounds!r}: expected an int of at least 0")
+        raise ArgumentError(f"load: max_rounds is {max_rounds!r}: expected an int of at least 0")
     origin = None
     if mmap:
         given = {"format": format, "device": device, "precision": precision, "max_bytes": max_bytes, "optimize": optimize,

@@ -17,7 +17,7 @@ from .._held import models
 from .._lazy import imported
 from .._locks import Lock
 from .._tuples import NamedTuple
-from ..errors import ArgumentError, DTypeError, ShapeError, ours, refuse_shortage_in
+from ..errors import ArgumentError, DTypeError, ours, refuse_shortage_in
 from ..ir.graph import Graph
 from ..kernels import dispatch
 from ..operators import MAX_ROUNDS
@@ -104,6 +104,12 @@ class Model:
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
+    @overload
+    def __call__(self, *arrays: Any, out: np.ndarray, timeout: float | None = None, **named: Any) -> np.ndarray: ...
+    @overload
+    def __call__(
+        self, *arrays: Any, out: Sequence[np.ndarray] | None = None, timeout: float | None = None, **named: Any
+    ) -> Any: ...
     def __call__(self, *arrays: Any, out: Any = None, timeout: float | None = None, **named: Any) -> Any:
         """Runs on arrays given in the order of `inputs`, or by their names: ``model(x)`` or ``model(x=x)``.
 
@@ -120,7 +126,7 @@ class Model:
 
         Raises:
             TimeoutError: the run is not done after `timeout` seconds.
-            ShapeError: too few or many arrays, a shape does not fit, or the network cannot take these sizes.
+            ArgumentError: too few or many arrays, a shape does not fit, or the network cannot take these sizes.
             DTypeError: an array is of another kind than its input.
         """
         if named:
@@ -139,13 +145,13 @@ class Model:
             raise DTypeError("call: a dict was given: expected arrays in the order of `inputs`; `run` takes them by name")
         if len(arrays) != len(self.inputs):
             names = self.inputs.names
-            raise ShapeError(f"call: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
+            raise ArgumentError(f"call: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
         if out is not None:
             if not isinstance(out, (np.ndarray, tuple, list)):
                 raise DTypeError(f"call: out is of type {type(out).__name__}: expected an array, or a tuple or list of them")
             given = [out] if isinstance(out, np.ndarray) else list(out)
             if len(given) != len(self._names):
-                raise ShapeError(f"call: out has {len(given)} arrays: expected {len(self._names)}")
+                raise ArgumentError(f"call: out has {len(given)} arrays: expected {len(self._names)}")
             out = dict(zip(self._names, given, strict=True))
         results = self._run(self._main, self._names, list(arrays), out)
         return results[0] if len(results) == 1 else tuple(results)
@@ -184,7 +190,7 @@ class Model:
             A dict in the order of `outputs`. Arrays are fresh, writable and C-contiguous, or those of `out`.
 
         Raises:
-            ShapeError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.
+            ArgumentError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.
             DTypeError: an array is of another kind than its input.
             TimeoutError: the run is not done after `timeout` seconds.
         """
@@ -250,7 +256,7 @@ class Model:
         if out is None:
             return binding.run(arrays, None, self._threads)
         if unknown := [name for name in out if name not in names]:
-            raise ShapeError(f"run: out has {unknown}, which is not asked for: expected some of {list(names)}")
+            raise ArgumentError(f"run: out has {unknown}, which is not asked for: expected some of {list(names)}")
         if binding.staged or len(out) < len(names):
             results = binding.run(arrays, None, self._threads)
             for i, name in enumerate(names):
@@ -267,7 +273,7 @@ class Model:
         if len({id(t) for t in targets}) != len(targets) or any(
             np.may_share_memory(a, b) for i, a in enumerate(targets) for b in targets[i + 1 :]
         ):
-            raise ShapeError("run: arrays of out share memory: expected separate arrays for the outputs")
+            raise ArgumentError("run: arrays of out share memory: expected separate arrays for the outputs")
         binding.run(arrays, targets, self._threads)
         return targets
 
@@ -325,7 +331,7 @@ class Model:
                 instead where values decide sizes (`sr` of silero-vad).
 
         Raises:
-            ShapeError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.
+            ArgumentError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.
         """
         self._main.binding(self._placeholders(shapes))
 
@@ -391,7 +397,7 @@ class Model:
             are none.
 
         Raises:
-            ShapeError: the states, or the axis, cannot be told; the message says what to name.
+            ArgumentError: the states, or the axis, cannot be told; the message says what to name.
             UnsupportedError: a node looks ahead; the message names the first one that does.
 
         >>> import numpy as np, fastlayers as fl
@@ -435,7 +441,7 @@ class Model:
     @num_threads.setter
     def num_threads(self, number: int) -> None:
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 0 <= number < 2**31:
-            raise ShapeError(f"num_threads: {shown(number)}: expected an int of at least 0 (0: no limit of its own)")
+            raise ArgumentError(f"num_threads: {shown(number)}: expected an int of at least 0 (0: no limit of its own)")
         self._threads = self._runner.threads = int(number)
 
     def batch_axes(self, axes: Mapping[str, int] | None = None) -> dict[str, int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _html
 from .._arguments import as_mapping, shown
-from ..errors import DTypeError, Error, ShapeError
+from ..errors import ArgumentError, DTypeError, Error, ShapeError
 from ..graph.arrays import shape_of
 from .specs import Specs
 
@@ -81,7 +81,7 @@ class Stream:
             first.
 
         Raises:
-            ShapeError: too few or many arrays, or a shape does not fit, also to the pieces before.
+            ArgumentError: too few or many arrays, or a shape does not fit, also to the pieces before.
             DTypeError: an array is of another kind than its input.
             TimeoutError: the run is not done after `timeout` seconds.
         """
@@ -115,14 +115,14 @@ class Stream:
             raise DTypeError("stream: a dict was given: expected arrays in the order of `inputs`; `run` takes them by name")
         if len(arrays) != len(self.inputs):
             names = self.inputs.names
-            raise ShapeError(f"stream: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
+            raise ArgumentError(f"stream: {len(arrays)} arrays were given: expected {len(names)}, for {names}")
         return {value.name: array for value, array in zip(self.inputs, arrays, strict=True)}
 
     def _check_names(self, feeds: Any) -> None:
         names = self.inputs.names
         if not isinstance(feeds, Mapping) or set(feeds) != set(names):
             given = list(feeds) if isinstance(feeds, Mapping) else type(feeds).__name__
-            raise ShapeError(f"stream: feeds has {given}: expected exactly {names}")
+            raise ArgumentError(f"stream: feeds has {given}: expected exactly {names}")
 
     def _begun(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """The state, with zeros of the right sizes for what has not begun."""
@@ -144,7 +144,7 @@ class Stream:
         if spec.kind != "tensor":
             return None if spec.kind.startswith("optional") else []
         if spec.shape is None:
-            raise ShapeError(f"stream: input {name!r} is of unknown rank: give its beginning, initial={{{name!r}: ...}}")
+            raise ArgumentError(f"stream: input {name!r} is of unknown rank: give its beginning, initial={{{name!r}: ...}}")
         shape, first = [], True
         for size in spec.shape:
             known = size if isinstance(size, int) else sizes.get(size) if isinstance(size, str) else None
@@ -179,7 +179,7 @@ class Stream:
 
         spec = self._specs.get(name) if isinstance(name, str) else None
         if spec is None:
-            raise ShapeError(f"stream: {shown(name)} is no state: expected some of {list(self._specs)}")
+            raise ArgumentError(f"stream: {shown(name)} is no state: expected some of {list(self._specs)}")
         if value is None:
             return None
         try:

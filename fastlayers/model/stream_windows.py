@@ -81,7 +81,7 @@ class WindowStream(Stream):
             outputs.
 
         Raises:
-            ShapeError: too few or many arrays, or a shape does not fit, also to the pieces before.
+            ArgumentError: too few or many arrays, or a shape does not fit, also to the pieces before.
             DTypeError: an array is of another kind than its input.
             TimeoutError: the run is not done after `timeout` seconds; no window of this piece counts then.
         """
@@ -240,7 +240,7 @@ def _windowed(
         # Scalars, such as a rate, are the same for every window.
         found = [v for v in inputs if v.shape is None or v.shape]
         if len(found) != 1:
-            raise ShapeError(
+            raise ArgumentError(
                 f"stream: size was given, and there are the inputs {[v.name for v in found]}: say with input= which is cut"
             )
         name = found[0].name
@@ -248,7 +248,7 @@ def _windowed(
         raise DTypeError(f"stream: input is {shown(name)}: expected one name, since size was given")
     spec = next((v for v in inputs if v.name == name), None)
     if spec is None or spec.shape is None:
-        raise ShapeError(f"stream: input is {name!r}: expected one of known rank of {[v.name for v in inputs]}")
+        raise ArgumentError(f"stream: input is {name!r}: expected one of known rank of {[v.name for v in inputs]}")
     if axis is None:
         exact = [i for i, d in enumerate(spec.shape) if d == length]
         if len(exact) == 1:

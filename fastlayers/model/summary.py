@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import threads
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError
 from ..program.program import Binding
 from ..report import Report, measured, planned, values_of
 
@@ -31,7 +31,7 @@ def _arrays(model: Model, shapes: Mapping[str, Any] | Sequence[Any] | None, what
             f"{s.name} {s.shape}" for s in model.inputs if s.shape is None or not all(isinstance(d, int) for d in s.shape)
         ]
         if open_sizes:
-            raise ShapeError(f"{what}: sizes are open: {', '.join(open_sizes)}: give the shape of every input")
+            raise ArgumentError(f"{what}: sizes are open: {', '.join(open_sizes)}: give the shape of every input")
         shapes = [s.shape for s in model.inputs]
     return model._placeholders(shapes, what)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._arguments import shown
-from ..errors import ShapeError
+from ..errors import ArgumentError
 from ..ir.graph import Graph, Value
 
 __all__ = ["value_names", "with_outputs"]
@@ -26,7 +26,7 @@ def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
     """The graph with other values as its outputs.
 
     Raises:
-        ShapeError: the graph has no value of such a name, or a name comes twice.
+        ArgumentError: the graph has no value of such a name, or a name comes twice.
     """
     known = {v.name: v for v in (*graph.inputs, *graph.outputs)}
     made = dict.fromkeys(value_names(graph))
@@ -35,7 +35,7 @@ def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
         if name not in made and name not in known and name not in graph.constants:
             outputs = [v.name for v in graph.outputs]
             more = f" and {len(outputs) - MOST_SHOWN} more" if len(outputs) > MOST_SHOWN else ""
-            raise ShapeError(
+            raise ArgumentError(
                 f"run: outputs has {shown(name)}, which is not a value of the graph: expected some of its outputs "
                 f"[{', '.join(map(shown, outputs[:MOST_SHOWN]))}]{more}, or of the {len(made)} values between, which "
                 f"`Model.value_names` lists{_like(name, list(made))}"
@@ -43,7 +43,7 @@ def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
         spec = known.get(name) or graph.values.get(name)
         wanted.append(spec._replace(name=name) if spec else Value(name, None, np.dtype(np.float32)))
     if len(set(names)) != len(names):
-        raise ShapeError(f"run: outputs has a name twice: {list(names)}")
+        raise ArgumentError(f"run: outputs has a name twice: {list(names)}")
     return Graph(graph.inputs, tuple(wanted), graph.nodes, graph.constants, graph.values)
 
 

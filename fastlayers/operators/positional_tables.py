@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, ours
+from ..errors import ArgumentError, ours
 from ..ir.checks import fits, integer, number
 
 __all__ = ["cosines_and_sines", "encoding", "rotary_rows", "sinusoidal_rows", "whole_rotary"]
@@ -73,7 +73,7 @@ def _angles(name: str, length: Any, dim: Any, base: Any) -> np.ndarray:
     """(length, dim / 2) in float64."""
     steps, width, slow = integer(name, "length", length, 0), integer(name, "dim", dim, 0), number(name, "base", base)
     if width % 2 or not slow > 0:
-        raise ShapeError(f"{name}: dim is {width}, base {slow}: expected an even size and a positive number")
+        raise ArgumentError(f"{name}: dim is {width}, base {slow}: expected an even size and a positive number")
     fits(name, (steps + 1) * (width + 1), np.float64, f"{steps} positions of {width} values")
     with np.errstate(all="ignore"):
         found: np.ndarray = np.arange(steps)[:, None] * slow ** (-np.arange(0, width, 2) / max(width, 1))

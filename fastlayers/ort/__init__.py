@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from .._lazy import by_name, exports
 
 if TYPE_CHECKING:
-    from ..model.session import ModelMetadata as ModelMetadata
-    from ..model.session import NodeArg as NodeArg
     from ._binding import IOBinding as IOBinding
     from ._binding import SessionIOBinding as SessionIOBinding
+    from ._described import ModelMetadata as ModelMetadata
+    from ._described import NodeArg as NodeArg
     from ._devices import *
     from ._enums import *
     from ._environment import *
@@ -39,6 +39,7 @@ import_capi_exception = None
 
 _HOMES = {
     "_binding": "IOBinding SessionIOBinding",
+    "_described": "ModelMetadata NodeArg",
     "_devices": "OrtArenaCfg OrtEpDevice OrtHardwareDevice OrtMemoryInfo",
     "_enums": (
         "ArenaExtendStrategy ExecutionMode ExecutionOrder GraphOptimizationLevel OrtAllocatorType OrtCompileApiFlags "
@@ -72,11 +73,10 @@ _ABSENT = _CANNOT.split()
 _INSTALLED = ("backend", "capi", "transformers")
 # Folders of onnxruntime's package that are no part of running a model.
 _ELSEWHERE = ("datasets", "experimental", "quantization", "tools", "training")
-_SHARED = ("ModelMetadata", "NodeArg")
 
 TOLD = ("__version__", "cuda_version", "import_capi_exception", "package_name", "version")
 
-__all__ = sorted([*by_name(_HOMES), *_ABSENT, *_SHARED])
+__all__ = sorted([*by_name(_HOMES), *_ABSENT])
 
 _fetch, _names = exports(__name__, _HOMES)
 
@@ -86,10 +86,6 @@ def __getattr__(name: str) -> Any:
         from ._absent import ABSENT
 
         value: Any = ABSENT[name]
-    elif name in _SHARED:
-        from ..model import session
-
-        value = getattr(session, name)
     elif name in _INSTALLED:
         raise AttributeError(
             f"fastlayers.ort has no {name!r}: what that holds is in fastlayers.ort itself; onnxruntime's modules are there after "

@@ -17,8 +17,8 @@ from .._masked import is_masked
 from ..errors import DTypeError, Error, LimitError
 from ..model.hop import submit
 from ..model.model import Model
-from ..model.session import ModelMetadata, NodeArg
 from ..model.specs import MapSpec, OptionalSequenceSpec, OptionalSpec, SequenceSpec, TensorSpec
+from ._described import ModelMetadata, NodeArg
 from ._devices import EP_DEVICE, MEMORY, OrtEpDevice, OrtMemoryInfo
 from ._environment import pool_size
 from ._errors import Fail, InvalidArgument, OrtError, OrtRuntimeError, RuntimeException

@@ -11,7 +11,7 @@ import numpy as np
 from .._arguments import shown
 from .._masked import is_masked
 from ..errors import ArgumentError, DTypeError, Error, UnsupportedError
-from ..model.session import TYPES
+from ._described import TYPES
 from ._enums import OrtDeviceVendorId
 from ._errors import OrtRuntimeError
 

@@ -12,9 +12,9 @@ from typing import Any
 from .._arguments import shown
 from ..errors import ArgumentError, DTypeError, UnsupportedError
 from ..model.loading import load
-from ..model.session import ModelMetadata, NodeArg
 from ._binding import IOBinding
 from ._core import Core
+from ._described import ModelMetadata, NodeArg
 from ._devices import OrtEpDevice, OrtMemoryInfo
 from ._errors import OrtRuntimeError
 from ._options import RunOptions, SessionOptions

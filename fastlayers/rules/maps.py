@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..ir.checks import differ
 from ..ir.graph import Dim, Shape
 from ..kernels.resize_tables import torch_size
@@ -46,4 +46,4 @@ def boxes_rule(op: str, x: Shape | None, boxes: Shape | None, images: bool, last
 def scale_rule(op: str, spatial_scale: float) -> None:
     """Raises unless the factor of the coordinates of boxes is one."""
     if not 0 < spatial_scale < math.inf:
-        raise ShapeError(f"{op}: spatial_scale is {spatial_scale!r}: expected a positive number")
+        raise ArgumentError(f"{op}: spatial_scale is {spatial_scale!r}: expected a positive number")

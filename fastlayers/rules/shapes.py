@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..ir.checks import differ
 from ..ir.graph import Dim, Shape
 
@@ -76,7 +76,7 @@ def permute_rule(op: str, argument: str, x: Shape, order: Sequence[int] | None, 
 def step_rule(op: str, steps: Sequence[int]) -> None:
     """Raises unless every step of a slice leads somewhere."""
     if 0 in steps:
-        raise ShapeError(f"{op}: step is 0: expected another number")
+        raise ArgumentError(f"{op}: step is 0: expected another number")
 
 
 def index_error(op: str, index: int, x: Shape, axis: int) -> ShapeError:

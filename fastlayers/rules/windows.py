@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 from .._windows import same_padding, windows_along
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 
 __all__ = [
     "bias_rule", "channels_rule", "check_mode", "kernel_rule", "letter", "most_padding", "padded_size",
@@ -31,7 +31,7 @@ def _differ(a: _Dim, b: _Dim) -> bool:
 
 def _groups_rule(op: str, groups: int) -> None:
     if groups < 1:
-        raise ShapeError(f"{op}: groups is {groups}: expected at least 1")
+        raise ArgumentError(f"{op}: groups is {groups}: expected at least 1")
 
 
 def kernel_rule(op: str, weight: _Shape) -> None:

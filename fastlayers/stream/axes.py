@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._arguments import as_names, shown
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ir.checks import integer
 
 __all__ = ["times"]
@@ -25,23 +25,23 @@ def times(inputs: Sequence[Any], axis: int | str | None, name: str | Sequence[st
         wanted = [name] if isinstance(name, str) else as_names("stream", "input", name)
         known = [v.name for v in inputs]
         if unknown := [n for n in wanted if n not in known]:
-            raise ShapeError(f"stream: input is {name!r}, but there is no {unknown[0]!r}: expected some of {known}")
+            raise ArgumentError(f"stream: input is {name!r}, but there is no {unknown[0]!r}: expected some of {known}")
         chosen = [v for v in inputs if v.name in wanted]
     if axis is None:
         return _found(chosen, len(inputs))
     if isinstance(axis, str):
         found = {v.name: v.shape.index(axis) for v in chosen if v.shape is not None and axis in v.shape}
         if not found:
-            raise ShapeError(
+            raise ArgumentError(
                 f"stream: axis is {axis!r}, no size of {_told(chosen)} has this name: expected one of its names, or a number"
             )
         return found
     try:
         axis = integer("stream", "axis", axis)
     except DTypeError:
-        raise ShapeError(f"stream: axis is {shown(axis)}: expected the number of an axis or the name of its size") from None
+        raise ArgumentError(f"stream: axis is {shown(axis)}: expected the number of an axis or the name of its size") from None
     if len(chosen) > 1 and name is None:
-        raise ShapeError(f"stream: axis={axis} is ambiguous for several inputs, {_told(chosen)}: pass input=")
+        raise ArgumentError(f"stream: axis={axis} is ambiguous for several inputs, {_told(chosen)}: pass input=")
     found = {}
     for value in chosen:
         if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
@@ -63,7 +63,7 @@ def _found(chosen: Sequence[Any], count: int) -> dict[str, int]:
         still = {name: axes for name, axes in still.items() if axes}
         if len(still) == 1 and len(next(iter(still.values()))) == 1:
             return {name: axes[0] for name, axes in still.items()}
-    raise ShapeError(
+    raise ArgumentError(
         f"stream: the time axis of {_told(chosen)} is ambiguous: name it, for example axis=1"
         + (", input='" + chosen[0].name + "'" if count > 1 and chosen else "")
         + "; if the network takes its state as an input, name that: state={input: output}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 
 __all__ = ["check", "find"]
 
@@ -70,21 +70,21 @@ def find(inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, str]:
         names = _candidates(value.name) if _STATE.search(value.name) else set()
         fits = [o.name for o in outputs if o.name in names and _fit(value, o)]
         if len(fits) > 1:
-            raise ShapeError(
+            raise ArgumentError(
                 f"stream: input {value.name!r} may be the state that any of the outputs {fits} gives: name it, for example "
                 f"state={{{value.name!r}: {fits[0]!r}}}"
             )
         if fits:
             pairs[value.name] = fits[0]
     if pairs and len(pairs) == len(inputs):
-        raise ShapeError(
+        raise ArgumentError(
             f"stream: by their names all inputs would be states, {pairs}, and none would come with every call: name those that "
             f"are, state={{input: output}}, or the axis of time"
         )
     for output in sorted(set(pairs.values())):
         owners = [name for name, other in pairs.items() if other == output]
         if len(owners) > 1:
-            raise ShapeError(
+            raise ArgumentError(
                 f"stream: output {output!r} may be the state of any of the inputs {owners}: name it, for example "
                 f"state={{{owners[0]!r}: {output!r}}}"
             )
@@ -95,15 +95,15 @@ def check(state: Mapping[str, str], inputs: Sequence[Any], outputs: Sequence[Any
     """The pairs that a caller named, if they can be."""
     ins, outs = {v.name: v for v in inputs}, {v.name: v for v in outputs}
     if not isinstance(state, Mapping) or not all(isinstance(n, str) for pair in state.items() for n in pair):
-        raise ShapeError(f"stream: state is {state!r}: expected a dict of names, input: output")
+        raise ArgumentError(f"stream: state is {state!r}: expected a dict of names, input: output")
     for name, output in state.items():
         if name not in ins or output not in outs:
             what, known = (name, list(ins)) if name not in ins else (output, list(outs))
-            raise ShapeError(
+            raise ArgumentError(
                 f"stream: state has {what!r}, which is no {'in' if name not in ins else 'out'}put: expected some of {known}"
             )
         if not _fit(ins[name], outs[output]):
             raise ShapeError(f"stream: state has {name!r}: {output!r}, but {outs[output]} cannot become {ins[name]}")
     if len(set(state.values())) < len(state):
-        raise ShapeError(f"stream: state names an output twice: {dict(state)}")
+        raise ArgumentError(f"stream: state names an output twice: {dict(state)}")
     return dict(state)

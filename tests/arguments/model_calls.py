@@ -43,7 +43,6 @@ def models() -> list[Call]:
     filled(convolution)
     piece = numbers(1, 2, 4)
     flow = fl.compile(convolution, fl.graph.Input("x", (1, 2, "time")))
-    session = fl.InferenceSession(path)
     graph = fl.graph.trace(net, fl.graph.Input("x", ("n", 6)))
     threads = fl.get_num_threads()
 
@@ -109,9 +108,6 @@ def models() -> list[Call]:
             of(f"stream.state[{name!r}]", lambda value: None, lambda value, n=name: begun({**state.state, n: value}), value=value)
             for name, value in state.state.items()
         ),
-        of("InferenceSession", fl.InferenceSession.__init__, lambda **a: fl.InferenceSession(**a).run(None, {"x": x}),
-           path_or_bytes=content, sess_options=None, providers=["CPUExecutionProvider"]),
-        of("InferenceSession().run", session.run, output_names=None, input_feed={"x": x}),
         of("set_num_threads", fl.set_num_threads, with_threads, n=2),
         of("kernels.use", lambda name: None, using, name="reference"),
         of("graph.Input", fl.graph.Input, name="x", shape=("n", 4)),

@@ -202,7 +202,7 @@ def test_environment(monkeypatch: pytest.MonkeyPatch, text: str, count: int) -> 
 def test_bad_environment(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv(threads.VARIABLE, text)
     for _ in range(2):  # it is told again at the next use
-        with pytest.raises(fl.errors.ShapeError, match=r"^FASTLAYERS_NUM_THREADS: expected an integer from 1 to 256, got '"):
+        with pytest.raises(fl.errors.ArgumentError, match=r"^FASTLAYERS_NUM_THREADS: expected an integer from 1 to 256, got '"):
             fl.get_num_threads()
     fl.set_num_threads(3)
     assert fl.get_num_threads() == 3
@@ -240,7 +240,7 @@ def test_an_engine_loaded_later_is_told(engine: Any) -> None:
 def test_set_out_of_range(n: int) -> None:
     fl.set_num_threads(2)
     with pytest.raises(
-        fl.errors.ShapeError, match=rf"^set_num_threads: n is out of range: expected an integer from 1 to 256, got {n}$"
+        fl.errors.ArgumentError, match=rf"^set_num_threads: n is out of range: expected an integer from 1 to 256, got {n}$"
     ):
         fl.set_num_threads(n)
     assert fl.get_num_threads() == 2

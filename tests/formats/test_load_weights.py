@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from fastlayers import formats
-from fastlayers.errors import DTypeError, Error, FormatError, LimitError, ShapeError, UnsupportedError
+from fastlayers.errors import ArgumentError, DTypeError, Error, FormatError, LimitError, UnsupportedError
 from fastlayers.formats import MAX_BYTES, load_weights
 
 from .build import VALID, Entry, archive, npy, safetensors_of
@@ -280,7 +280,7 @@ def test_the_format_that_is_asked_for() -> None:
         load_weights(CONTENT, format="npz")
     with pytest.raises(FormatError, match="is of no known format"):
         load_weights(b"nonsense", format="npz")
-    with pytest.raises(ShapeError, match="format='h6' is not known: expected one of npy, torch, npz, keras, safetensors, "):
+    with pytest.raises(ArgumentError, match="format='h6' is not known: expected one of npy, torch, npz, keras, safetensors, "):
         load_weights(CONTENT, format="h6")
     with pytest.raises(DTypeError, match="format must be a string or None, got 3 of type int"):
         load_weights(CONTENT, format=3)  # type: ignore[arg-type]
@@ -290,7 +290,7 @@ def test_max_bytes_must_be_a_size() -> None:
     assert load_weights(CONTENT, max_bytes=np.int64(1 << 20))["a"].size == 4  # type: ignore[arg-type]
     with pytest.raises(DTypeError, match="max_bytes must be an integer, got float"):
         load_weights(CONTENT, max_bytes=1e9)  # type: ignore[arg-type]
-    with pytest.raises(ShapeError, match="max_bytes must be at least 0, got -1"):
+    with pytest.raises(ArgumentError, match="max_bytes must be at least 0, got -1"):
         load_weights(CONTENT, max_bytes=-1)
     assert MAX_BYTES == 16 << 30
 

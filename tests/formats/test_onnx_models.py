@@ -62,7 +62,7 @@ def test_onnxruntime(name: str, optimize: bool, precision: str, variant: str) ->
 
 @models
 def test_session(name: str) -> None:
-    session = fl.InferenceSession(data(name), providers=["CPUExecutionProvider"])
+    session = fl.ort.InferenceSession(data(name), providers=["CPUExecutionProvider"])
     feeds, wanted = arrays(name, 1, "in"), arrays(name, 1, "out")
     assert {i.name for i in session.get_inputs()} == set(feeds)
     assert [o.name for o in session.get_outputs()] == list(wanted)

@@ -88,11 +88,11 @@ def test_a_block_does_not_add_what_does_not_fit() -> None:
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(fl.ShapeError, match="ResidualBlock: in_channels is 0: expected at least 1"):
+    with pytest.raises(fl.ArgumentError, match="ResidualBlock: in_channels is 0: expected at least 1"):
         fl.ResidualBlock(0)
-    with pytest.raises(fl.ShapeError, match="BottleneckBlock: stride is 0"):
+    with pytest.raises(fl.ArgumentError, match="BottleneckBlock: stride is 0"):
         fl.BottleneckBlock(4, 2, stride=0)
-    with pytest.raises(fl.ShapeError, match="groups is 3"):
+    with pytest.raises(fl.ArgumentError, match="groups is 3"):
         fl.BottleneckBlock(4, 2, groups=3)
     with pytest.raises(fl.DTypeError, match="ResidualBlock: epsilon"):
         fl.ResidualBlock(4, epsilon="no")
@@ -169,11 +169,11 @@ def test_branches_of_one_image_are_written_in_place(monkeypatch: pytest.MonkeyPa
 
 
 def test_wrong_arguments_of_blocks_with_branches() -> None:
-    with pytest.raises(fl.ShapeError, match="InceptionBlock: large is 4: expected an odd number"):
+    with pytest.raises(fl.ArgumentError, match="InceptionBlock: large is 4: expected an odd number"):
         fl.InceptionBlock(4, 1, 1, 1, 1, 1, 1, large=4)
-    with pytest.raises(fl.ShapeError, match="InceptionBlock: ch5x5 is 0"):
+    with pytest.raises(fl.ArgumentError, match="InceptionBlock: ch5x5 is 0"):
         fl.InceptionBlock(4, 1, 1, 1, 1, 0, 1)
-    with pytest.raises(fl.ShapeError, match=r"NiNBlock: channels is .*expected at least one"):
+    with pytest.raises(fl.ArgumentError, match=r"NiNBlock: channels is .*expected at least one"):
         fl.NiNBlock(4, [], 3)
     block = fl.InceptionBlock(4, 1, 1, 1, 1, 1, 1)
     block.load_state_dict({name: np.ones(shape) for name, shape in block.tensor_shapes().items()})

@@ -63,10 +63,10 @@ def test_nothing_reads_what_comes_after(kind: Any, variant: str) -> None:
     lambda: fl.DepthwiseConv2d(1, 2, padding="causal"),
 ])  # fmt: skip
 def test_it_is_for_sequences(call: Any) -> None:
-    with pytest.raises(fl.ShapeError, match=r"padding is 'causal': expected 'same', 'valid' or integers"):
+    with pytest.raises(fl.ArgumentError, match=r"padding is 'causal': expected 'same', 'valid' or integers"):
         call()
 
 
 def test_its_word_is_told() -> None:
-    with pytest.raises(fl.ShapeError, match=r"^conv1d: padding is 'full': expected 'same', 'valid', 'causal' or integers"):
+    with pytest.raises(fl.ArgumentError, match=r"^conv1d: padding is 'full': expected 'same', 'valid', 'causal' or integers"):
         fl.Conv1d(1, 1, 2, padding="full")

@@ -141,8 +141,9 @@ def test_errors() -> None:
         (lambda: f.hard_attention(x, x, x, mode="sample"), "seed"),
         (lambda: f.hard_attention(x, numbers(2, 3, 5), x), "one width"),
     ):
-        with pytest.raises(fl.ShapeError, match=text):
+        with pytest.raises(fl.ArgumentError, match=text) as caught:
             call()
+        assert (caught.type is fl.ShapeError) == (text not in {"lengths", "mode", "seed", "score_mode"}), text
     with pytest.raises(fl.DTypeError, match="inputs"):
         fl.Attention()(x)
     with pytest.raises(fl.DTypeError, match="mask"):

@@ -364,7 +364,7 @@ def test_activations_of_torch(name: str, variant: str) -> None:
     case = TORCH[name]
     right(getattr(fl, name)()(case["inputs"][0]), case["outputs"][0])
     if name == "Hardsigmoid":
-        wrong(F.hardsigmoid(case["inputs"][0], 0.2), case["outputs"][0])
+        wrong(F.hardsigmoid(case["inputs"][0], alpha=0.2), case["outputs"][0])
 
 
 # ---- tensors in files ------------------------------------------------------------------------------------------------------

@@ -57,9 +57,9 @@ def test_wrong_arguments() -> None:
     for shape in ((3, 3), (2, 2, 3, 3), (0, 1, 3, 3), (2, 1, 0, 3)):
         with pytest.raises(fl.ShapeError, match="separate: weight has shape"):
             separate(np.ones(shape))
-    with pytest.raises(fl.ShapeError, match="separate: tolerance is -1"):
+    with pytest.raises(fl.ArgumentError, match="separate: tolerance is -1"):
         separate(np.ones((1, 1, 2, 2)), -1)
-    with pytest.raises(fl.ShapeError, match="DepthwiseConv2d: separable is 'yes': expected 'auto', True or False"):
+    with pytest.raises(fl.ArgumentError, match="DepthwiseConv2d: separable is 'yes': expected 'auto', True or False"):
         fl.DepthwiseConv2d(3, 3, separable="yes")
 
 

@@ -44,7 +44,7 @@ def test_every_activation_is_a_function_and_a_layer(name: str) -> None:
 def test_both_slopes_of_the_hard_sigmoid() -> None:
     x = np.linspace(-4, 4, 17)
     np.testing.assert_allclose(f.hardsigmoid(x), np.clip(x / 6 + 0.5, 0, 1), atol=1e-7)
-    np.testing.assert_allclose(f.hardsigmoid(x, 0.2), np.clip(0.2 * x + 0.5, 0, 1), atol=1e-7)
+    np.testing.assert_allclose(f.hardsigmoid(x, alpha=0.2), np.clip(0.2 * x + 0.5, 0, 1), atol=1e-7)
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2, -1, -3])
@@ -73,13 +73,13 @@ def test_a_dense_layer_behind_channels_last_features(shape: tuple[int, ...], var
 
 
 WRONG: list[tuple[Any, type[Exception], str]] = [
-    (lambda: fl.Flatten(layout="x"), fl.ShapeError, "Flatten: layout is 'x'"),
-    (lambda: fl.Flatten(2, layout="nhwc"), fl.ShapeError, "Flatten: layout is 'nhwc' with axes"),
-    (lambda: f.celu([1.0], 0), fl.ShapeError, "celu: alpha is 0"),
-    (lambda: f.celu([1.0], -1.5), fl.ShapeError, "celu: alpha is -1.5"),
-    (lambda: fl.CELU(float("nan")), fl.ShapeError, "celu: alpha is nan"),
-    (lambda: fl.Linear(1, 1, activation=("celu", {"alpha": -2})), fl.ShapeError, "parameter 'alpha' is -2"),
-    (lambda: f.linear([1.0], [[1.0]], activation=("softplus", {"beta": 0})), fl.ShapeError, "parameter 'beta' is 0"),
+    (lambda: fl.Flatten(layout="x"), fl.ArgumentError, "Flatten: layout is 'x'"),
+    (lambda: fl.Flatten(2, layout="nhwc"), fl.ArgumentError, "Flatten: layout is 'nhwc' with axes"),
+    (lambda: f.celu([1.0], 0), fl.ArgumentError, "celu: alpha is 0"),
+    (lambda: f.celu([1.0], -1.5), fl.ArgumentError, "celu: alpha is -1.5"),
+    (lambda: fl.CELU(float("nan")), fl.ArgumentError, "celu: alpha is nan"),
+    (lambda: fl.Linear(1, 1, activation=("celu", {"alpha": -2})), fl.ArgumentError, "parameter 'alpha' is -2"),
+    (lambda: f.linear([1.0], [[1.0]], activation=("softplus", {"beta": 0})), fl.ArgumentError, "parameter 'beta' is 0"),
     (lambda: f.threshold([1.0], "x", 0), fl.DTypeError, "threshold: threshold is 'x'"),
     (lambda: f.softmin([1.0], 1), fl.ShapeError, "softmin: dim is 1"),
     (lambda: fl.Hardshrink("x"), fl.DTypeError, "Hardshrink"),
@@ -91,3 +91,17 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
 def test_errors(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_inplace_is_taken_and_changes_nothing() -> None:
+    names = "celu elu hardsigmoid hardswish hardtanh leaky_relu mish relu relu6 selu silu threshold dropout"
+    for name in names.split():
+        function, x = getattr(fl.functional, name), np.linspace(-4, 4, 9, dtype=np.float32)
+        given = (0.5, 2.0) if name == "threshold" else ()
+        want, before = function(x, *given), x.copy()
+        np.testing.assert_array_equal(function(x, *given, inplace=True), want)
+        np.testing.assert_array_equal(x, before)
+        model = fl.compile(lambda v, f=function, g=given: f(v, *g, inplace=True), fl.graph.Input("x", (9,)))
+        np.testing.assert_allclose(model(x), want, rtol=1e-6, atol=1e-6)
+        with pytest.raises(fl.DTypeError, match="inplace is 'yes'"):
+            function(x, *given, inplace="yes")

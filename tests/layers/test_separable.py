@@ -171,9 +171,9 @@ SYMBOL: Any = fl.graph.Input("x", X.shape)
 
 
 def test_wrong_layers_say_what_is_wrong() -> None:
-    with pytest.raises(fl.ShapeError, match="DepthwiseConv2d: depth_multiplier is 0: expected at least 1"):
+    with pytest.raises(fl.ArgumentError, match="DepthwiseConv2d: depth_multiplier is 0: expected at least 1"):
         fl.DepthwiseConv2d(3, 3, depth_multiplier=0)
-    with pytest.raises(fl.ShapeError, match="SeparableConv1d: in_channels is 0: expected at least 1"):
+    with pytest.raises(fl.ArgumentError, match="SeparableConv1d: in_channels is 0: expected at least 1"):
         fl.SeparableConv1d(0, 3, 3)
     assert repr(fl.DepthwiseConv2d(3, 3, 2, "same", depth_multiplier=2, bias=False)) == (
         "DepthwiseConv2d(3, kernel_size=(3, 3), stride=(2, 2), padding='same', depth_multiplier=2, bias=False)"

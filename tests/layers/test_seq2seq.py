@@ -78,11 +78,15 @@ def made(**changed: Any) -> Any:
 
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"encoder": fl.Linear(3, 4)}, fl.DTypeError, "Seq2Seq: encoder is of type Linear: expected RNN, GRU or LSTM"),
-    ({"encoder": fl.GRU(3, 4)}, fl.ShapeError, r"Seq2Seq: encoder is GRU\(3, 4\): expected one direction and batch_first=True"),
-    ({"decoder": fl.GRU(3, 4, batch_first=True, bidirectional=True)}, fl.ShapeError, "expected one direction"),
-    ({"decoder": fl.LSTM(3, 4, batch_first=True)}, fl.ShapeError, "expected the same kind, layers and units"),
-    ({"decoder": fl.GRU(3, 5, batch_first=True)}, fl.ShapeError, "expected the same kind, layers and units"),
-    ({"decoder": fl.GRU(3, 4, 2, batch_first=True)}, fl.ShapeError, "expected the same kind, layers and units"),
+    (
+        {"encoder": fl.GRU(3, 4)},
+        fl.ArgumentError,
+        r"Seq2Seq: encoder is GRU\(3, 4\): expected one direction and batch_first=True",
+    ),
+    ({"decoder": fl.GRU(3, 4, batch_first=True, bidirectional=True)}, fl.ArgumentError, "expected one direction"),
+    ({"decoder": fl.LSTM(3, 4, batch_first=True)}, fl.ArgumentError, "expected the same kind, layers and units"),
+    ({"decoder": fl.GRU(3, 5, batch_first=True)}, fl.ArgumentError, "expected the same kind, layers and units"),
+    ({"decoder": fl.GRU(3, 4, 2, batch_first=True)}, fl.ArgumentError, "expected the same kind, layers and units"),
     ({"output": None}, fl.DTypeError, "Seq2Seq: output is of type NoneType: expected a layer"),
     ({"output_context": True}, fl.ArgumentError, "Seq2Seq: output_context is True without attention"),
     ({"output_context": 2}, fl.DTypeError, "Seq2Seq: output_context is 2"),

@@ -85,7 +85,7 @@ def test_results_under_a_deadline_are_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("timeout", "error"), [("1", fl.DTypeError), (True, fl.DTypeError), (-1, fl.ShapeError), (float("nan"), fl.ShapeError)]
+    ("timeout", "error"), [("1", fl.DTypeError), (True, fl.DTypeError), (-1, fl.ArgumentError), (float("nan"), fl.ArgumentError)]
 )
 def test_a_bad_timeout(timeout: Any, error: type[Exception]) -> None:
     model = fl.compile(fl.ReLU(), fl.graph.Input("x", ("n",)))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.errors import ShapeError
 from fastlayers.kernels.halves import rounded
 from fastlayers.kernels.table import HALVES
 
@@ -115,5 +114,5 @@ def test_recurrent_layers_and_streams(variant: str) -> None:
 
 def test_a_precision_that_there_is_not() -> None:
     for call in (lambda p: fl.load(b"", precision=p), lambda p: fl.compile(net(), X, precision=p)):
-        with pytest.raises(ShapeError, match="expected one of 'default', 'strict', 'float16', 'bfloat16'"):
+        with pytest.raises(fl.ArgumentError, match="expected one of 'default', 'strict', 'float16', 'bfloat16'"):
             call("int8")

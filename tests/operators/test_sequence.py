@@ -12,11 +12,11 @@ import fastlayers as fl
 from fastlayers.ir.graph import Node
 from fastlayers.kernels import dispatch
 from fastlayers.model.model import Model
-from fastlayers.model.session import NodeArg
 from fastlayers.model.specs import OptionalSequenceSpec, OptionalSpec, SequenceSpec
 from fastlayers.operators import View, sequence
 from fastlayers.operators.control import Meter
 from fastlayers.operators.sequence import SEQUENCES
+from fastlayers.ort import NodeArg
 from fastlayers.program import Program
 
 from .models import graph, info, model, node, to_graph

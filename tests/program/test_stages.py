@@ -219,7 +219,7 @@ def test_rounds_are_an_argument_of_load(tmp_path) -> None:  # type: ignore[no-un
     np.testing.assert_allclose(
         fl.load(tmp_path / "m.safetensors", max_rounds=4)(normal(1, 8), np.array(4))[0], decoded(normal(1, 8), 4)[0], atol=1e-5
     )
-    with pytest.raises(fl.ShapeError, match="max_rounds is -1"):
+    with pytest.raises(fl.ArgumentError, match="max_rounds is -1"):
         fl.load(tmp_path / "m.safetensors", max_rounds=-1)
 
 

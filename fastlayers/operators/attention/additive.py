@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ...ir.checks import differ, integer, same_shape
 from ...ir.graph import Shape
 from ...kernels import dispatch
@@ -138,11 +138,11 @@ def hard_rule(
 ) -> list[Shape]:
     """Checks the arguments of `hard_attention` and returns the shapes of its results."""
     if mode not in ("argmax", "sample"):
-        raise ShapeError(f"{_HARD}: mode is {mode!r}: expected 'argmax' or 'sample'")
+        raise ArgumentError(f"{_HARD}: mode is {mode!r}: expected 'argmax' or 'sample'")
     if seed is not None:
         integer(_HARD, "seed", seed, 0)
     elif mode == "sample":
-        raise ShapeError(f"{_HARD}: mode is 'sample', seed is None: expected an int, so that the choice can be repeated")
+        raise ArgumentError(f"{_HARD}: mode is 'sample', seed is None: expected an int, so that the choice can be repeated")
     whole = _three(_HARD, query, key, value, attn_mask, lengths)
     if differ(query[-1], key[-1]):
         raise ShapeError(f"{_HARD}: query {query} and key {key}: expected one width")

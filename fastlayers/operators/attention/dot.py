@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ...ir.checks import differ, integer, number
 from ...ir.graph import Dim, Shape
 from ...kernels import dispatch
@@ -44,12 +44,12 @@ def heads_of(num_heads: Any, num_kv_heads: Any) -> tuple[int, int]:
     """How many heads queries and keys have; (0, 0) where heads have their own axis."""
     if num_heads is None:
         if num_kv_heads is not None:
-            raise ShapeError(f"{_SDPA}: num_kv_heads is {num_kv_heads} without num_heads: expected both")
+            raise ArgumentError(f"{_SDPA}: num_kv_heads is {num_kv_heads} without num_heads: expected both")
         return 0, 0
     heads = integer(_SDPA, "num_heads", num_heads, 1)
     groups = heads if num_kv_heads is None else integer(_SDPA, "num_kv_heads", num_kv_heads, 1)
     if heads % groups:
-        raise ShapeError(f"{_SDPA}: num_heads is {heads}, num_kv_heads {groups}: expected a multiple of it")
+        raise ArgumentError(f"{_SDPA}: num_heads is {heads}, num_kv_heads {groups}: expected a multiple of it")
     return heads, groups
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._tuples import NamedTuple
-from ...errors import DTypeError, ShapeError
+from ...errors import ArgumentError, DTypeError, ShapeError
 from ...ir.checks import differ, integer, number
 from ...ir.graph import Dim, Shape
 from ...kernels.machine import Machine
@@ -69,7 +69,7 @@ def lengths_rule(op: str, lengths: Shape | None, batch: Dim, where: str) -> None
 def check_lengths(op: str, lengths: np.ndarray | None, keys: int) -> None:
     """Raises unless every length is 0 .. keys."""
     if lengths is not None and lengths.size and not (lengths.min() >= 0 and lengths.max() <= keys):
-        raise ShapeError(f"{op}: lengths has {lengths.min()} .. {lengths.max()}: expected 0 .. {keys}, the number of keys")
+        raise ArgumentError(f"{op}: lengths has {lengths.min()} .. {lengths.max()}: expected 0 .. {keys}, the number of keys")
 
 
 def scale_of(op: str, scale: Any, width: Dim) -> float | None:

@@ -87,7 +87,7 @@ def test_strings_are_checked() -> None:
     (name,) = feeds
     close(model(feeds[name].tolist()), results[0])
     close(model(feeds[name].astype(str)), results[0])
-    assert fl.InferenceSession(content).get_inputs()[0].type == "tensor(string)"
+    assert fl.ort.InferenceSession(content).get_inputs()[0].type == "tensor(string)"
     for bad in (np.zeros((2, 2)), [["a", 3]], [["a", None]], np.array([[b"a", b"b"]])):
         with pytest.raises(fl.errors.DTypeError, match="strings"):
             model(bad)

@@ -30,17 +30,18 @@ MOST_LINES = 600
 STOREYS = (
     "version", "tuples", "errors", "lazy", "groups", "log", "html", "windows", "machine", "cpus", "locks",
     "foreign", "distinct", "masked", "extras", "arguments", "deadline", "held", "threadpools", "threads", "forks", "example",
-    "kernels", "cuda", "ir", "rules", "operators", "batch", "program", "passes", "graph", "functional", "layers", "formats",
-    "stream", "report", "model", "fastlayers", "onnx_backend", "ort", "testing", "integrations", "serve", "cli", "__main__",
+    "kernels", "cuda", "ir", "rules", "calls", "operators", "batch", "program", "passes", "graph", "functional", "layers",
+    "formats", "stream", "report", "model", "fastlayers", "onnx_backend", "ort", "testing", "integrations", "serve",
+    "cli", "__main__",
 )  # fmt: skip
 # What is below a storey and none of its business nevertheless.
 FORBIDDEN = {
-    "formats": {"kernels", "functional", "layers", "passes"},
+    "formats": {"kernels", "calls", "functional", "layers", "passes"},
     "program": {"cuda"},
     "report": {"functional", "layers", "formats", "stream"},
     "stream": {"layers", "formats", "kernels", "batch"},
-    "batch": {"kernels"},
-    "integrations": {"kernels", "layers", "formats", "ort"},
+    "batch": {"kernels", "calls"},
+    "integrations": {"kernels", "calls", "layers", "formats", "ort"},
     "serve": {"ort", "testing", "integrations"},
     "ort": {"functional", "layers"},
     "freeze": set(STOREYS),  # runs in PyInstaller

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls.conv import kernel_for
+from ..calls.conv_dilated import as_last, dilated_phases, run_dilated
+from ..calls.machine import ARRAYS
 from ..errors import UnsupportedError
 from ..graph.arrays import as_float32, empty, optional_float32
 from ..graph.ops import op
 from ..graph.record import ints, record
 from ..ir.graph import Shape
 from ..kernels import dispatch
-from ..kernels.conv_choice import kernel_for
-from ..kernels.dilated_phases import as_last, dilated_phases, run_dilated
-from ..kernels.machine import ARRAYS, Machine
 from ..kernels.table import PAD_MODES, Activation
 from ._activation_names import IDENTITY, normal_activation, resolve
 from ._conv_rules import Window, conv_plan, conv_shape, settled, window
@@ -88,7 +88,7 @@ def run_conv(
         if found is not None:
             own = (weight, bias, found.tile, place.groups, (1, 1, 1))
             packed = dispatch.kernel("winograd_pack")(*own) if pack is None else pack("winograd_pack", own, found.tile)
-            m = ARRAYS if kernels is None else Machine(lambda kernel, *args: kernels[kernel](*args), ARRAYS.view, empty)
+            m = ARRAYS if kernels is None else ARRAYS._replace(call=lambda kernel, *args: kernels[kernel](*args))
             run_dilated(m, _part, found, packed, x.reshape(x5), out.reshape(out5), last, last, act)
             return out
     layouts: tuple[Any, ...] = (last, last) if name == "winograd" else (mode, last) if name == "depthwise" else (mode, last, last)

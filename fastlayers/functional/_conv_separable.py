@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import checked
+from ..calls.conv_separable import TOLERANCE, factors
 from ..errors import ArgumentError, ShapeError
 from ..graph.arrays import as_float32, optional_float32
 from ..graph.symbol import Symbol
 from ..ir.checks import differ, integer, number, same_shape
-from ..kernels.separable_choice import TOLERANCE, factors
 from ._activation_names import resolve
 from ._conv import conv1d, conv2d
 from ._conv_rules import Window, conv_shape, window

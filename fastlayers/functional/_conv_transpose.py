@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls.conv_transpose import Phases, every_key, pack_arguments, phases
 from ..errors import UnsupportedError
 from ..graph.arrays import as_float32, empty, optional_float32
 from ..graph.ops import op
@@ -16,7 +17,6 @@ from ..graph.record import record
 from ..ir.graph import Shape
 from ..kernels import dispatch
 from ..kernels.table import Activation
-from ..kernels.transposed_phases import Phases, every_key, pack_arguments, phases
 from ._activation_names import normal_activation, resolve
 from ._conv_rules import Plan
 from ._conv_transpose_rules import Transposed, crop, output_sizes, transposed, transposed_plan, transposed_shape
@@ -78,7 +78,7 @@ def pack_transposed(place: Transposed, weight: np.ndarray, bias: np.ndarray | No
 
 
 class _Depthwise:
-    """Stands for the kernel where groups are channels: see `kernels.transposed_phases`. Immutable once made."""
+    """Stands for the kernel where groups are channels: see `calls.conv_transpose`. Immutable once made."""
 
     def __init__(self, found: Phases, weight: np.ndarray, bias: np.ndarray | None, kernel: Any, packed: Any) -> None:
         self._found, self._kernel, self._packed = found, kernel, packed

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls import pooling
 from ..graph.ops import op
 from ..ir.checks import flag, integer
 from ..ir.graph import Shape
@@ -47,9 +48,7 @@ def divisor(name: str, count_include_pad: Any, divisor_override: Any) -> tuple[b
 
 def _avg(place: Pool, x: Any, count_include_pad: Any, divisor_override: Any) -> np.ndarray:
     count, override = divisor(place.op, count_include_pad, divisor_override)
-    if override is not None:
-        return run_pool(place, "sum_pool", x, 1 / override)
-    return run_pool(place, "avg_pool", x, count and place.padding is not None)
+    return run_pool(place, pooling.average, x, count and place.window.pads is not None, override)
 
 
 @op("max_pool1d", "x", _max_rule("max_pool1d", 1), partial(record_pool, "MaxPool", 1), plain)
@@ -73,7 +72,7 @@ def max_pool1d(
     array([[[3., 5.]]], dtype=float32)
     """
     no_indices("max_pool1d", return_indices)
-    return run_pool(pool("max_pool1d", 1, kernel_size, stride, padding, dilation, ceil_mode, layout), "max_pool", x)
+    return run_pool(pool("max_pool1d", 1, kernel_size, stride, padding, dilation, ceil_mode, layout), pooling.largest, x)
 
 
 @op("max_pool2d", "x", _max_rule("max_pool2d", 2), partial(record_pool, "MaxPool", 2), plain)
@@ -119,7 +118,7 @@ def max_pool2d(
              [13., 15.]]]], dtype=float32)
     """
     no_indices("max_pool2d", return_indices)
-    return run_pool(pool("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode, layout), "max_pool", x)
+    return run_pool(pool("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil_mode, layout), pooling.largest, x)
 
 
 @op("max_pool3d", "x", _max_rule("max_pool3d", 3), partial(record_pool, "MaxPool", 3), plain)
@@ -143,7 +142,7 @@ def max_pool3d(
     (1, 2, 2, 3, 4)
     """
     no_indices("max_pool3d", return_indices)
-    return run_pool(pool("max_pool3d", 3, kernel_size, stride, padding, dilation, ceil_mode, layout), "max_pool", x)
+    return run_pool(pool("max_pool3d", 3, kernel_size, stride, padding, dilation, ceil_mode, layout), pooling.largest, x)
 
 
 @op("avg_pool1d", "x", _avg_rule("avg_pool1d", 1), partial(record_pool, "AveragePool", 1), plain)

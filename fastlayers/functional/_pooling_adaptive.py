@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls import pooling
+from ..calls.machine import ARRAYS
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..graph.record import ints, record
 from ..ir.checks import flag, integer
 from ..ir.graph import Dim, Shape
-from ..kernels import dispatch
-from ..kernels.table import REDUCE
 from ..rules.maps import space_rule
 from ._conv_rules import channels_last
-from ._pooling_rules import five, image, no_indices, plain
+from ._pooling_rules import image, no_indices, plain
 from ._recorded import with_batch
 
 if TYPE_CHECKING:
@@ -66,8 +65,7 @@ def _adaptive(name: str, axes: int, x: Any, output_size: Any, layout: Any) -> np
     x = as_float32(x, name, "x")
     shape: Any = _shape(name, axes, x.shape, output_size, layout)
     last, out = channels_last(name, layout, axes), empty(shape)
-    number = REDUCE["mean" if "avg" in name else "max"]
-    dispatch.kernel("adaptive_pool")(x.reshape(five(x.shape, axes, last)), out.reshape(five(shape, axes, last)), number, last)
+    pooling.adaptive(ARRAYS, x, out, "mean" if "avg" in name else "max", last, axes)
     return out
 
 
@@ -85,10 +83,7 @@ def _global(name: str, x: Any, layout: Any, keepdims: Any) -> np.ndarray:
     x = as_float32(x, name, "x")
     shape: Any = global_rule(name, x.shape, layout, keepdims)
     out, last = empty(shape), channels_last(name, layout, x.ndim - 2)
-    pixels = math.prod(x.shape[1:-1] if last else x.shape[2:])
-    outer, inner = (x.shape[0], x.shape[-1]) if last else (x.shape[0] * x.shape[1], 1)
-    number = REDUCE["mean" if "avg" in name else "max"]
-    dispatch.kernel("reduce")(x.reshape(outer, pixels, inner), out.reshape(outer, inner), number)
+    pooling.whole(ARRAYS, x, out, "mean" if "avg" in name else "max", last)
     return out
 
 

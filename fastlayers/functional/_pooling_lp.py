@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls import pooling
 from ..errors import ArgumentError
 from ..graph.ops import op
 from ..ir.checks import flag, number
@@ -40,7 +41,7 @@ def exponent(name: str, norm_type: Any) -> float:
 
 
 def _lp(place: Pool, x: Any, norm_type: Any, norm: Any) -> np.ndarray:
-    return run_pool(place, "lp_pool", x, exponent(place.op, norm_type), flag(place.op, "norm", norm))
+    return run_pool(place, pooling.powers, x, exponent(place.op, norm_type), flag(place.op, "norm", norm))
 
 
 @op("lp_pool1d", "x", _rule("lp_pool1d", 1), partial(record_pool, "LpPool", 1), plain)

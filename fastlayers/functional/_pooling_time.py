@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls import pooling
+from ..calls.machine import ARRAYS
 from ..errors import ArgumentError, ShapeError
 from ..graph.arrays import as_float32, empty, optional_int64, optional_mask
 from ..graph.ops import op
 from ..graph.record import record
 from ..ir.checks import flag, same_shape
 from ..ir.graph import Shape
-from ..kernels import dispatch
-from ..kernels.table import REDUCE
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -46,7 +46,7 @@ def _over_time(name: str, x: Any, lengths: Any, mask: Any, batch_first: Any) -> 
     if mask is not None and mask.dtype != np.bool_:
         mask = mask != 0
     out = empty(shape)
-    dispatch.kernel("time_pool")(x, lengths, mask, out, REDUCE["mean" if "mean" in name else "max"], bool(batch_first))
+    pooling.over_time(ARRAYS, x, lengths, mask, out, "mean" if "mean" in name else "max", bool(batch_first))
     return out
 
 

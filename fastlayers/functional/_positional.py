@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import checked
+from ..calls.machine import ARRAYS
 from ..errors import ArgumentError
 from ..graph.arrays import as_float32, empty, optional_int64
 from ..graph.ops import op
 from ..graph.record import record
 from ..ir.checks import integer
 from ..ir.graph import Shape
-from ..kernels.machine import ARRAYS
 from ..operators.positional_rotary import run_rotary
 from ..operators.positional_tables import cosines_and_sines, encoding
 from ..rules.positions import rotary_rule as _rotary_rule

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls.conv_separable import factors
 from ..errors import ArgumentError, refuses_shortage
 from ..functional import conv1d, conv2d, conv3d, squeeze, unsqueeze
 from ..functional._activation_names import IDENTITY, resolve
@@ -17,7 +18,6 @@ from ..graph.record import cast, record
 from ..graph.symbol import Symbol
 from ..ir.checks import integer, integers, same_shape
 from ..ir.graph import Node
-from ..kernels.separable_choice import factors
 from ._base import WithWeight
 from ._eager import Eager
 from ._text import arguments

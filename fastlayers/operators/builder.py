@@ -15,6 +15,7 @@ import numpy as np
 
 from .._held import unread
 from .._tuples import NamedTuple
+from ..calls.machine import Machine
 from ..errors import ShapeError
 from ..kernels.table import KERNELS
 from ._base import FLOAT32, Spec, View
@@ -203,6 +204,11 @@ class Builder:
         self._fixed = False
 
     # ---- for operators ----------------------------------------------------------------------------------------------
+
+    @property
+    def machine(self) -> Machine:
+        """What a text of kernel calls is given to be recorded by this builder."""
+        return Machine(self.call, Ref.view, self.temp, Ref.view, self.pack)
 
     def input(self, i: int) -> Ref:
         """Reference to input i."""

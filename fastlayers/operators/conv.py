@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._windows import halves
-from ..kernels.conv_choice import kernel_for
-from ..kernels.dilated_phases import as_last, dilated_phases, run_dilated
-from ..kernels.machine import Machine
+from ..calls.conv import kernel_for
+from ..calls.conv_dilated import as_last, dilated_phases, run_dilated
+from ..calls.geometry import Window, five, three, three_pads
 from ..kernels.table import BINARY, PAD_MODES, Activation
 from ..rules.windows import bias_rule, channels_rule, kernel_rule, letter, transposed_channels_rule, transposed_size
 from ._base import FLOAT32, Spec, View, register
@@ -22,10 +22,10 @@ from ._costs import convolution, transposed
 from ._layouts import convolution_sides
 from ._traits import Layout, Quantized, Scaling, Sides, Traits
 from .fused import IDENTITY, finished, fused, half_of, times, widened
-from .window import Window, arranged, conv_size, five, spatial, three, three_pads, window
+from .window import arranged, conv_size, spatial, window
 
 if TYPE_CHECKING:
-    from ..kernels.transposed_phases import Phases
+    from ..calls.conv_transpose import Phases
     from .builder import Builder, Ref
 
 _ZEROS = PAD_MODES["zeros"]
@@ -110,8 +110,7 @@ def _call(
         found = dilated_phases(*shapes, groups, stride, dilation, pads, mode, 2 - x_last - out_last, once)
         if found is not None:
             packed = b.pack("winograd_pack", lambda: (weight, bias, found.tile, groups, (1, 1, 1)), found.tile)
-            machine = Machine(b.call, lambda ref, shape: ref.view(shape), b.temp)
-            run_dilated(machine, lambda ref, shape, start: ref.view(shape, start), found, packed, x, out, x_last, out_last, act)
+            run_dilated(b.machine, lambda ref, shape, start: ref.view(shape, start), found, packed, x, out, x_last, out_last, act)
             return
     if name == "depthwise":
         packed = b.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, channels))
@@ -232,7 +231,7 @@ def conv_transpose_infer(n: View) -> list[Spec]:
 
 
 def conv_transpose_lower(n: View, b: Builder) -> Any:
-    from ..kernels.transposed_phases import phases
+    from ..calls.conv_transpose import phases
 
     weight, bias = n.value(1), n.value(2)
     if weight is None or not n.float32() or (n.has(2) and bias is None) or weight.ndim > 5:
@@ -258,7 +257,7 @@ def _depthwise_transposed(
     n: View, b: Builder, found: Phases, plan: Any, weight: np.ndarray, bias: np.ndarray | None, x: Ref, out: Ref, last: bool
 ) -> None:
     """The phases one after the other, and their copies to the result."""
-    from ..kernels.transposed_phases import pack_arguments
+    from ..calls.conv_transpose import pack_arguments
 
     parts, copies, size = plan
     scratch = b.temp((size,)) if copies else out

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tuples import NamedTuple
+from ..calls.geometry import Window
 from ..kernels.reference.grid import PIXELS, grid_sample
 from ..kernels.table import BINARY, BORDERS
 from ._base import Spec, View, register
@@ -18,7 +19,7 @@ from .activation import wide
 from .calls import copy
 from .fused import IDENTITY
 from .shapes import need_kind, same_dtype
-from .window import Window, conv_size, window
+from .window import conv_size, window
 
 if TYPE_CHECKING:
     from .builder import Builder

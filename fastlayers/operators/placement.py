@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ..calls.geometry import Window
 from ..ir.graph import Dim, Shape
 from ._base import Spec, View, register, unknown
 from ._traits import MOVES, PLAIN, Traits
 from .calls import indexable, indices
 from .shapes import axes_of, axis_of, known, need_kind, same_dtype
-from .window import Window, conv_size, window
+from .window import conv_size, window
 
 __all__: list[str] = []
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls import pooling as calls
+from ..calls.geometry import Window, five
 from ..kernels.table import KINDS, REDUCE
 from ..rules.maps import resized_rule, space_rule
 from ._base import BOOL, FLOAT32, INT64, Spec, View, register
 from ._layouts import maps, windows
 from ._traits import Quantized, Traits
 from .shapes import expect, product
-from .window import Window, arranged, check_work, conv_size, five, spatial, three, three_pads, window
+from .window import arranged, check_work, conv_size, spatial, window
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -53,20 +55,12 @@ def _usable(n: View, place: Window) -> bool:
     )
 
 
-def _five(n: View, x: Any, out: Any, place: Window) -> tuple[Any, ...]:
-    """What all kernels of pools take first."""
-    last = n.get("x_last", False)
-    views = x.view(five(x.shape, last)), out.view(five(out.shape, last))
-    return (*views, three(place.kernel), three(place.stride), three(place.dilation), three_pads(place.pads or ()))
-
-
 def lp_pool_lower(n: View, b: Builder) -> Any:
     _, place = _place(n)
     if not _usable(n, place):
         return False
-    b.call(
-        "lp_pool", *_five(n, b.input(0), b.output(0), place), float(n.get("p", 2)), not n.get("scaled"), n.get("x_last", False)
-    )
+    options = float(n.get("p", 2)), not n.get("scaled")
+    calls.powers(b.machine, b.input(0), b.output(0), place, n.get("x_last", False), *options)
     return True
 
 
@@ -80,9 +74,7 @@ def max_pool_lower(n: View, b: Builder) -> Any:
         return _places_lower(n, b, place)
     if not _usable(n, place):
         return False
-    last = n.get("x_last", False)
-    x, out = b.input(0), b.output(0)
-    b.call("max_pool", *_five(n, x, out, place), last)
+    calls.largest(b.machine, b.input(0), b.output(0), place, n.get("x_last", False))
     return True
 
 
@@ -100,8 +92,7 @@ def _places_lower(n: View, b: Builder, place: Window) -> Any:
         return False
     x, out, at = b.input(0), b.output(0), b.output(1)
     views = (ref.view(five(ref.shape, False)) for ref in (x, out, at))
-    window = three(place.kernel), three(place.stride), three(place.dilation), three_pads(pads)
-    b.call("max_pool_places", *views, *window, KINDS[name])
+    b.call("max_pool_places", *views, *place.in_three(), KINDS[name])
     return True
 
 
@@ -109,12 +100,8 @@ def average_pool_lower(n: View, b: Builder) -> Any:
     _, place = _place(n)
     if not _usable(n, place):
         return False
-    last = n.get("x_last", False)
-    x, out = b.input(0), b.output(0)
-    if n.get("divisor"):
-        b.call("sum_pool", *_five(n, x, out, place), 1 / n.get("divisor"), last)
-        return True
-    b.call("avg_pool", *_five(n, x, out, place), bool(n.get("count_include_pad", 0)), last)
+    options = bool(n.get("count_include_pad", 0)), n.get("divisor")
+    calls.average(b.machine, b.input(0), b.output(0), place, n.get("x_last", False), *options)
     return True
 
 
@@ -214,21 +201,12 @@ def global_infer(n: View) -> list[Spec]:
     return [Spec(arranged(x[0], x[-1 if n.get("x_last", False) else 1], (1,) * (len(x) - 2), False), n.spec(0).dtype)]
 
 
-def _whole(b: Builder, x: Any, out: Any, last: bool, op: str) -> None:
-    batch, channels = x.shape[0], x.shape[-1 if last else 1]
-    pixels = math.prod(x.shape[1:-1] if last else x.shape[2:])
-    if last:
-        b.call("reduce", x.view((batch, pixels, channels)), out.view((batch, channels)), REDUCE[op])
-    else:
-        b.call("reduce", x.view((batch * channels, pixels, 1)), out.view((batch * channels, 1)), REDUCE[op])
-
-
 def _global(name: str, op: str, function: Any, traits: Traits) -> None:
     def lower(n: View, b: Builder) -> Any:
         p = n.get("p", 2) if op == "l" else ""
         if not n.float32() or p not in ("", 1, 2):
             return False
-        _whole(b, b.input(0), b.output(0), n.get("x_last", False), f"{op}{p}")
+        calls.whole(b.machine, b.input(0), b.output(0), f"{op}{p}", n.get("x_last", False))
         return True
 
     def run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
@@ -285,8 +263,7 @@ def adaptive_infer(n: View) -> list[Spec]:
 def adaptive_lower(n: View, b: Builder) -> Any:
     if not n.float32():
         return False
-    last, x, out = n.get("x_last", False), b.input(0), b.output(0)
-    b.call("adaptive_pool", x.view(five(x.shape, last)), out.view(five(out.shape, last)), REDUCE[n.get("reduce")], last)
+    calls.adaptive(b.machine, b.input(0), b.output(0), n.get("reduce"), n.get("x_last", False))
     return True
 
 
@@ -319,8 +296,8 @@ def time_infer(n: View) -> list[Spec]:
 def time_lower(n: View, b: Builder) -> Any:
     if not n.float32(0):
         return False
-    x, lengths, mask = b.input(0), b.optional(1), b.optional(2)
-    b.call("time_pool", x, lengths, mask, b.output(0), REDUCE[n.get("reduce")], bool(n.get("batch_first")))
+    operands = b.input(0), b.optional(1), b.optional(2), b.output(0)
+    calls.over_time(b.machine, *operands, n.get("reduce"), bool(n.get("batch_first")))
     return True
 
 

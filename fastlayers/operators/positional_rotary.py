@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.machine import Machine
+from ..calls.machine import Machine
 from ..rules.positions import rotary_rule
 from ._base import INT64, Spec, View, register
 from ._traits import PLAIN
@@ -77,8 +77,7 @@ def _lower(n: View, b: Builder) -> Any:
             b.call("gather", table.view((1, table.shape[0], half)), ids.view((count,)), row.view((1, count, half)), 4)
         cos, sin = rows
     out = b.output(0)
-    m = Machine(b.call, lambda ref, shape: ref.view(shape), b.temp)
-    run_rotary(m, x, cos, sin, out, bool(n.get("interleaved", 0)), heads)
+    run_rotary(b.machine, x, cos, sin, out, bool(n.get("interleaved", 0)), heads)
     return True
 
 

@@ -10,40 +10,19 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from .._tuples import NamedTuple
-from .._windows import same_padding
+from ..calls.geometry import Window
 from ..errors import LimitError
 from ..ir.graph import Dim, Shape
 from ..rules.windows import window_sizes
 from ._base import View
 
-__all__ = ["Window", "check_padding", "check_work", "conv_size", "three", "three_pads", "window"]
+__all__ = ["arranged", "check_padding", "check_work", "conv_size", "spatial", "window"]
 
 _LARGEST = (1 << 31) - 1  # of any number that says how windows are
 # Positions of padding, and values that a window reads, that nothing minds; and how many times what is really there they may be
 # beyond: more than benign windows have, which overlap and reach over an edge, but are in an image.
 _FREE_POSITIONS, _MOST_PADDING = 1 << 20, 64
 _FREE_WORK, _MOST_OVERLAP = 1 << 34, 1 << 14
-
-
-class Window(NamedTuple):
-    """Geometry of a sliding window: one value per axis; `pads` are pairs (before, after), None while `auto` and the sizes leave
-    them open."""
-
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    dilation: tuple[int, ...]
-    pads: tuple[tuple[int, int], ...] | None
-
-    @property
-    def reach(self) -> tuple[int, ...]:
-        """The number of positions that a window spans, along each axis."""
-        return _reach(self.kernel, self.dilation)
-
-
-@lru_cache(1024)  # a network has few windows, and asks for each several times: while it is loaded, optimized and bound
-def _reach(kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple([d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)])
 
 
 @lru_cache(1024)
@@ -91,9 +70,7 @@ def window(n: View, kernel: Sequence[int], space: Sequence[Dim] | None) -> Windo
         raise n.fail(f"auto_pad is {auto!r}: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     if space is None or any(not isinstance(d, int) for d in space):
         return Window(tuple(kernel), stride, dilation, None)
-    reach, lower = _reach(tuple(kernel), dilation), auto == "SAME_LOWER"
-    pads = tuple(same_padding(size, r, s, lower) for size, r, s in zip(space, reach, stride, strict=True))  # type: ignore[arg-type]
-    return Window(tuple(kernel), stride, dilation, pads)
+    return Window(tuple(kernel), stride, dilation, None).padded(space, auto == "SAME_LOWER")  # type: ignore[arg-type]
 
 
 def conv_size(n: View, space: Sequence[Dim], place: Window, ceil: bool = False, mode: str = "zeros") -> tuple[Dim, ...]:
@@ -129,16 +106,6 @@ def check_work(n: View, work: int, real: int) -> None:
         raise LimitError(f"{n.where}: its windows read {work} values, where input and result have {real}")
 
 
-def three(values: Sequence[int], fill: int = 1) -> tuple[int, ...]:
-    """Values for three axes: kernels always get three."""
-    return (*(fill,) * (3 - len(values)), *values)
-
-
-def three_pads(pads: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    """Padding for three axes, flat."""
-    return (0,) * (2 * (3 - len(pads))) + tuple(p for pair in pads for p in pair)
-
-
 def spatial(shape: Shape, last: bool) -> Shape:
     """The space axes of a shape with channels first or last."""
     return shape[1:-1] if last else shape[2:]
@@ -147,9 +114,3 @@ def spatial(shape: Shape, last: bool) -> Shape:
 def arranged(batch: Dim, channels: Dim, space: Sequence[Dim], last: bool) -> Shape:
     """A shape from its parts."""
     return (batch, *space, channels) if last else (batch, channels, *space)
-
-
-def five(shape: Sequence[int], last: bool) -> tuple[int, ...]:
-    """A shape with three space axes."""
-    space = tuple(spatial(tuple(shape), last))
-    return tuple(arranged(shape[0], shape[-1 if last else 1], (1,) * (3 - len(space)) + space, last))  # type: ignore[arg-type]

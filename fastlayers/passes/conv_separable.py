@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..calls.conv_separable import factors, worthwhile
 from ..ir.graph import Graph, Node
-from ..kernels.separable_choice import factors, worthwhile
 
 __all__ = ["separated"]
 

@@ -8,7 +8,7 @@ Conv(x, W, b)      Conv(x, W, b, half=2)       any other one, where the processo
 
 A node of which a weight would become infinite in float16 stays as it is. Weights of convolutions are read once for many pixels:
 half of their bytes would save no time. But processors multiply bfloat16 twice as fast. A convolution that is marked is
-multiplied so where Winograd's algorithm, in float32, is not expected to save more: see `kernels.winograd_choice.half_pays`.
+multiplied so where Winograd's algorithm, in float32, is not expected to save more: see `calls.conv_costs.half_pays`.
 """
 
 from __future__ import annotations

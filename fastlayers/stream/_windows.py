@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..calls.geometry import Window
 from ..ir.graph import Node
 from ..operators import View
-from ..operators.window import Window, window
+from ..operators.window import window
 from ._times import Kind, Time
 from .rewrite import RULES, Rewriter, where, why
 

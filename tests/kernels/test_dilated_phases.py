@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import dilated_phases as module
-from fastlayers.kernels.winograd_choice import choose_phases
+from fastlayers.calls import conv_dilated as module
+from fastlayers.calls.conv_costs import choose_phases
 from fastlayers.kernels.winograd_points import tiles_of
 
 from .space import bits

@@ -1,4 +1,4 @@
-"""`winograd_choice.choose`: that the model says what is known, whatever its constants."""
+"""`conv_costs.choose`: that the model says what is known, whatever its constants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from fastlayers.kernels.winograd_choice import choose
+from fastlayers.calls.conv_costs import choose
 
 
 @pytest.mark.parametrize(("size", "channels"), [(56, 64), (28, 128), (14, 256), (112, 32), (224, 64), (28, 512)])

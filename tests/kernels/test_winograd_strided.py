@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers.calls.conv_costs import choose
 from fastlayers.errors import ShapeError
 from fastlayers.kernels import dispatch, winograd_points
-from fastlayers.kernels.winograd_choice import choose
 from fastlayers.kernels.winograd_points import tiles_of
 
 from ..guard import guarded

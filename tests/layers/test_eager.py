@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.kernels import conv_choice, dispatch
+from fastlayers.calls import conv as conv_choice
+from fastlayers.kernels import dispatch
 from fastlayers.layers import conv as layer_file
 from fastlayers.program import bindings
 

@@ -9,7 +9,8 @@ import pytest
 
 import fastlayers as fl
 import fastlayers.functional as F
-from fastlayers.kernels import dispatch, transposed_phases
+from fastlayers.calls import conv_transpose as transposed_phases
+from fastlayers.kernels import dispatch
 
 from ..goldens.front_cases import arrays
 

@@ -12,8 +12,9 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import functional
+from fastlayers.calls import conv as conv_choice
 from fastlayers.ir.graph import Graph, Node, Value
-from fastlayers.kernels import conv_choice, dispatch
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.winograd_points import tiles_of
 from fastlayers.operators import Spec, View
 from fastlayers.operators.reference import run_operator

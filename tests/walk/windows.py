@@ -30,14 +30,14 @@ def _tile(side: int) -> Callable[..., int]:
 # What stands in for what chooses. The first is the engine's own choice.
 CHOICES: dict[str, dict[str, Any]] = {
     "own": {},
-    "direct": {"fastlayers.kernels.conv_choice.choose": _tile(0)},
-    "Winograd 2": {"fastlayers.kernels.conv_choice.choose": _tile(2)},
-    "Winograd 4": {"fastlayers.kernels.conv_choice.choose": _tile(4)},
-    "Winograd 6": {"fastlayers.kernels.conv_choice.choose": _tile(6)},
+    "direct": {"fastlayers.calls.conv.choose": _tile(0)},
+    "Winograd 2": {"fastlayers.calls.conv.choose": _tile(2)},
+    "Winograd 4": {"fastlayers.calls.conv.choose": _tile(4)},
+    "Winograd 6": {"fastlayers.calls.conv.choose": _tile(6)},
     "column and row": {"fastlayers.passes.conv_separable.worthwhile": lambda *_: True},
     "one pass": {"fastlayers.passes.conv_separable.worthwhile": lambda *_: False},
-    "phases": {"fastlayers.kernels.transposed_phases._FEWEST": 0},
-    "no phases": {"fastlayers.kernels.transposed_phases._FEWEST": 1 << 60},
+    "phases": {"fastlayers.calls.conv_transpose._FEWEST": 0},
+    "no phases": {"fastlayers.calls.conv_transpose._FEWEST": 1 << 60},
 }
 # The operations that a choice can matter to; all, if it is not here.
 AFFECTS = {

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...kernels.machine import Machine
 from .._base import INT64, Spec, View
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def lower_as(function: Callable[..., None], operands: int) -> Callable[[View, Bu
             return False
         inputs = [b.optional(i) for i in range(operands)]
         results = [b.output(i) if n.wants(i) or not i else None for i in range(len(n.node.outputs))]
-        function(Machine(b.call, lambda x, shape: x.view(shape), b.temp), *inputs, results, **n.node.attributes)
+        function(b.machine, *inputs, results, **n.node.attributes)
         return True
 
     return lower

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...calls.machine import ARRAYS, Machine
 from ...errors import ArgumentError, ShapeError
 from ...ir.checks import differ, integer, same_shape
 from ...ir.graph import Shape
 from ...kernels import dispatch
-from ...kernels.machine import ARRAYS, Machine
 from .._base import View, register
 from .._traits import Traits
 from ._layer import infer_as, lower_as, run_as

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._tuples import NamedTuple
-from ...kernels.machine import Machine
 from ...kernels.table import BINARY, COMPARE, KINDS, UNARY, Activation
 from .._base import BOOL, FLOAT32, INT64
 from ..calls import copy, float32_constant, strides_of
@@ -26,7 +25,6 @@ __all__ = [
     "heads_last",
     "join_heads",
     "lower_attention",
-    "machine",
     "split_heads",
 ]
 
@@ -118,11 +116,6 @@ def attention_numbers(
 # ---- through kernels ---------------------------------------------------------------------------------------------------
 
 
-def machine(b: Builder) -> Machine:
-    """What calls kernels for a builder."""
-    return Machine(b.call, lambda x, shape: x.view(shape), b.temp)
-
-
 def heads_first(b: Builder, x: Ref, heads: int) -> Ref:
     """(b, t, h d) as (b, h, t, d), copied."""
     batch, t, width = x.shape
@@ -194,7 +187,7 @@ def lower_attention(
     if rule.before is None:
         causal = False
     settings = Settings(rule.scale, causal, before, 0, False, last)
-    m = machine(b)
+    m = b.machine
     if scores is None and not rule.softcap:
         attend(m, q, k, v, bias, lengths, out, settings)
         return

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ...calls.machine import ARRAYS, Machine
 from ...errors import ArgumentError, ShapeError
 from ...ir.checks import differ, integer, number
 from ...ir.graph import Dim, Shape
 from ...kernels import dispatch
-from ...kernels.machine import ARRAYS, Machine
 from .._base import register
 from .._costs import attention
 from .._traits import Traits

@@ -16,7 +16,7 @@ from ..calls import copy, float32_constant
 from ..fused import IDENTITY
 from ..positional_rotary import run_rotary, turned
 from ..shapes import need_kind, same_dtype, scalar
-from .core import Rule, append, heads_first, heads_last, join_heads, lower_attention, machine, split_heads
+from .core import Rule, append, heads_first, heads_last, join_heads, lower_attention, split_heads
 
 if TYPE_CHECKING:
     from ..builder import Builder, Ref
@@ -242,7 +242,7 @@ def _turned(n: View, b: Builder, s: Any, q: Ref, k: Ref, first: bool) -> list[Re
             b.call("gather", table.view((1, table.shape[0], half)), ids.view((count,)), rows.view((1, count, half)), 4)
     made = [b.temp(x.shape) for x in (q, k)]
     for x, out in zip((q, k), made, strict=True):
-        run_rotary(machine(b), x, tables[0], tables[1], out, bool(n.get("rotary_interleaved", 0)), None)
+        run_rotary(b.machine, x, tables[0], tables[1], out, bool(n.get("rotary_interleaved", 0)), None)
     return made
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..._tuples import NamedTuple
+from ...calls.machine import Machine
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...ir.checks import differ, integer, number
 from ...ir.graph import Dim, Shape
-from ...kernels.machine import Machine
 from ...kernels.table import REDUCE, Activation
 
 __all__ = [

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...calls.geometry import Window, five, three, three_pads
 from ...kernels.table import BINARY, KINDS, REDUCE
 from .._base import FLOAT32, View
 from ..calls import MOST_AXES, copy, merged, strides_of
-from ..window import Window, five, three, three_pads
 from .parameters import BYTES, factor
 
 if TYPE_CHECKING:

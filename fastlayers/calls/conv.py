@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .winograd_choice import PANEL, choose, half_pays
-from .winograd_points import terms_of, tiles_of
+from ..kernels.winograd_points import terms_of, tiles_of
+from .conv_costs import PANEL, choose, half_pays
 
 __all__ = ["kernel_for"]
 

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._tuples import NamedTuple
+from ..kernels.table import Activation
+from ..kernels.winograd_points import tiles_of
+from .conv_costs import choose_phases
+from .conv_transpose import Copy
 from .machine import Machine
-from .table import Activation
-from .transposed_phases import Copy
-from .winograd_choice import choose_phases
-from .winograd_points import tiles_of
 
 __all__ = ["Part", "Phases", "as_last", "dilated_phases", "run_dilated"]
 

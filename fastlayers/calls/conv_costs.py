@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .winograd_points import kinds, sides, terms_of, tiles_of
+from ..kernels.winograd_points import kinds, sides, terms_of, tiles_of
 
 __all__ = ["PANEL", "choose", "choose_phases", "half_pays"]
 

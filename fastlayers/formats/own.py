@@ -185,7 +185,7 @@ def _check(graph: Graph, around: tuple[set[str], ...], where: str) -> None:
 def _tag() -> str:
     """What a packed copy must have been written by to be used."""
     from .._version import __version__
-    from ..program.program import PACKED_FORMAT
+    from ..program.weights import PACKED_FORMAT
 
     return f"{__version__}/{PACKED_FORMAT}"
 

@@ -185,7 +185,7 @@ def _check(graph: Graph, around: tuple[set[str], ...], where: str) -> None:
 def _tag() -> str:
     """Tag of the writer that a packed copy must have to be used."""
     from .._version import __version__
-    from ..program.program import PACKED_FORMAT
+    from ..program.weights import PACKED_FORMAT
 
     return f"{__version__}/{PACKED_FORMAT}"
 

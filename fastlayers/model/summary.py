@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import threads
 from ..errors import ArgumentError
-from ..program.program import Binding
+from ..program.segment import Binding
 from ..report import Report, measured, planned, values_of
 
 if TYPE_CHECKING:

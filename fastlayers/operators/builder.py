@@ -207,7 +207,7 @@ class Builder:
 
     @property
     def machine(self) -> Machine:
-        """What a text of kernel calls is given to be recorded by this builder."""
+        """The machine that a text of kernel calls is given to be recorded by this builder."""
         return Machine(self.call, Ref.view, self.temp, Ref.view, self.pack)
 
     def input(self, i: int) -> Ref:

@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from .._locks import Lock
 from ..ir.graph import Graph, Value, free, needed
 from ..operators import Spec
+from .binder import Prepare
+from .segment import Segment
 
-if TYPE_CHECKING:
-    from .program import Program
-
-__all__ = ["UNTOLD", "Body", "Form", "Kind", "kind_of", "kind_of_spec", "through"]
+__all__ = ["UNTOLD", "Bodies", "Body", "Form", "Kind", "kind_of", "kind_of_spec", "through"]
 
 UNTOLD = np.dtype(np.void)
 KEPT = 16  # forms of one body, for inputs of other ranks
 
-# What an input is: an array of this dtype and so many axes, or of another class (a list, None).
+# An input: an array of this dtype and so many axes, or of another class (a list, None).
 Kind = tuple[np.dtype, int] | type
 # The program, and for each output the number of the input, or the constant, that it is, or -1 if the program makes it.
-Form = tuple["Program", list["int | np.ndarray"]]
+Form = tuple[Segment, list["int | np.ndarray"]]
 
 
 class Body:
     """A graph among a node's attributes: what it reads of the graphs around it become inputs, and constants its own.
 
-    `constants` are those of the graphs around it.
+    Args:
+        graph: as the attribute has it.
+        constants: those of the graphs around it.
+        lock: taken while a program is made.
+        simplify: gives the form in which a graph, complete in itself, runs; None if it runs as it is.
+        program: makes the program of a graph.
     """
 
-    def __init__(self, program: Program, graph: Graph, constants: Mapping[str, np.ndarray]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        constants: Mapping[str, np.ndarray],
+        lock: Lock,
+        simplify: Prepare | None,
+        program: Callable[[Graph], Segment],
+    ) -> None:
         names = sorted(free(graph))
         self._written = graph  # kept: a body is found by the identity of its graph
-        self._program = weakref.ref(program)
+        self._lock, self._simplify, self._program = lock, simplify, program
         self.captured = tuple(name for name in names if name not in constants)
         own = {**graph.constants, **{name: constants[name] for name in names if name in constants}}
         inputs = (*graph.inputs, *(Value(name, None, UNTOLD) for name in self.captured))
@@ -49,18 +59,15 @@ class Body:
 
     def form(self, kinds: tuple[Kind, ...]) -> Form:
         """The program for inputs (those of the graph, then what it reads from around it) of these kinds."""
-        program = self._program()
-        assert program is not None, "a body outlives its program"
-        with program.lock:
+        with self._lock:
             found = self._forms.get(kinds)
             if found is None:
-                found = self._forms[kinds] = self._form(program, kinds)
+                found = self._forms[kinds] = self._form(kinds)
                 while len(self._forms) > KEPT:
                     self._forms.popitem(last=False)
             return found
 
-    def _form(self, program: Program, kinds: tuple[Kind, ...]) -> Form:
-
+    def _form(self, kinds: tuple[Kind, ...]) -> Form:
         def value(v: Value, kind: Kind) -> Value:
             if isinstance(kind, tuple):
                 return Value(v.name, (None,) * kind[1], kind[0])
@@ -68,7 +75,8 @@ class Body:
 
         graph = self.graph
         inputs = tuple(map(value, graph.inputs, kinds))
-        graph = program.simplified(Graph(inputs, graph.outputs, graph.nodes, graph.constants, graph.values))
+        graph = Graph(inputs, graph.outputs, graph.nodes, graph.constants, graph.values)
+        graph = graph if self._simplify is None else self._simplify(graph, {}, {})
         same = {node.outputs[0]: node.inputs[0] for node in graph.nodes if node.op == "Identity"}
         places = {v.name: i for i, v in enumerate(graph.inputs)}
         through: list[int | np.ndarray] = []
@@ -81,16 +89,40 @@ class Body:
             through.append(places.get(name or "", -1) if constant is None else constant)
             if constant is None and name not in places:
                 outputs.append(output)
-        return program.inner(_needed(Graph(graph.inputs, tuple(outputs), graph.nodes, graph.constants, graph.values))), through
+        return self._program(_needed(Graph(graph.inputs, tuple(outputs), graph.nodes, graph.constants, graph.values))), through
+
+
+class Bodies:
+    """The bodies of a graph's nodes, each made ready once."""
+
+    def __init__(self, lock: Lock, simplify: Prepare | None, program: Callable[[Graph], Segment]) -> None:
+        self._lock, self._simplify, self._program = lock, simplify, program
+        self._found: dict[int, Body] = {}  # by the identity of their graphs
+
+    def of(self, graph: Graph, constants: Mapping[str, np.ndarray]) -> Body:
+        """The body of a graph, made if it is not there."""
+        with self._lock:
+            found = self.get(graph)
+            if found is None:
+                found = self._found[id(graph)] = Body(graph, constants, self._lock, self._simplify, self._program)
+            return found
+
+    def get(self, graph: Graph) -> Body | None:
+        """The body of a graph that has been made ready."""
+        return self._found.get(id(graph))
+
+    def values(self) -> list[Body]:
+        """All that have been made ready."""
+        return list(self._found.values())
 
 
 def kind_of(value: object) -> Kind:
-    """What an input of a body is."""
+    """The kind of an input of a body."""
     return (value.dtype, value.ndim) if isinstance(value, np.ndarray) else type(value)
 
 
 def kind_of_spec(spec: Spec) -> Kind:
-    """What an input of a body is that will have these sizes."""
+    """The kind of an input of a body that will have these sizes."""
     return spec.dtype, len(spec.shape or ())
 
 

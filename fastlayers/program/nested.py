@@ -8,7 +8,7 @@ NumPy) runs in stages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from ..operators import UNDECIDED, Spec, View
 from ..operators.builder import Builder, Ref
 from .binder import Interpret
 from .bodies import Body, kind_of_spec
-
-if TYPE_CHECKING:
-    from .bindings import Binding
+from .segment import Binding
 
 __all__ = ["nested"]
 
@@ -47,7 +45,7 @@ class Nested:
 
 
 def nested(node: Node, body: Callable[[Graph], Body]) -> Nested:
-    """What binds a node with graphs; `body` makes each of them ready."""
+    """A node with graphs as the binder takes it; `body` makes each of them ready."""
     keys = ("else_branch", "then_branch") if node.op == "If" else ("body",)
     return Nested(node, {key: body(node.attributes[key]) for key in keys})
 
@@ -100,7 +98,7 @@ def _one(spec: Spec | None, kinds: str) -> bool:
 
 
 class _Lowered:
-    """What is the same of branches and loops. Stands where an operator does; made for one binding."""
+    """A branch or a loop in place of its operator; made for one binding."""
 
     op: str
     traits = UNDECIDED
@@ -110,7 +108,7 @@ class _Lowered:
         self.of = of
 
     def around(self, n: View) -> tuple[list[Spec], list[np.ndarray | None]]:
-        """What the bodies read of the graphs around them."""
+        """Sizes and known values that the bodies read of the graphs around them."""
         specs, values = n.inputs[self.of.explicit :], n.values[self.of.explicit :]
         _settled(n, specs)
         return list(specs), list(values)  # type: ignore[arg-type]
@@ -130,7 +128,7 @@ class _Branch(_Lowered):
     op = "If"
 
     def infer(self, n: View) -> list[Spec]:
-        """What both branches give."""
+        """Results that both branches give."""
         if not _one(n.inputs[0], "b"):
             raise Interpret(f"{n.where}: its condition is no single boolean")
         specs, values = self.around(n)
@@ -163,7 +161,7 @@ class _Branch(_Lowered):
 
 
 class _Rounds(_Lowered):
-    """What is the same of loops and scans: `head` (number of iterations, condition), states, and what else there is."""
+    """A loop or a scan: `head` (number of iterations, condition), states, and what else there is."""
 
     made: _Bound
     carried: int
@@ -202,7 +200,7 @@ class _Loop(_Rounds):
     op = "Loop"
 
     def infer(self, n: View) -> list[Spec]:
-        """What is passed from iteration to iteration, and what grows with them."""
+        """The states that pass from iteration to iteration, and what grows with them."""
         count, going, *carried = (*n.inputs[: self.of.explicit], None, None)[: max(self.of.explicit, 2)]
         if (count is not None and not (_one(count, "i") and count.dtype.itemsize in (4, 8))) or (
             going is not None and not _one(going, "b")
@@ -225,7 +223,7 @@ class _Loop(_Rounds):
         return self.shapes
 
     def _count(self, n: View) -> int:
-        """How many iterations there will be, whatever the body computes."""
+        """The number of iterations, whatever the body computes."""
         going = n.values[1] if self.of.explicit > 1 else None
         starts = self.of.explicit < 2 or n.inputs[1] is None or (going is not None and bool(going.reshape(-1)[0]))
         source, constant, _ = self.made.gives[0]

@@ -5,13 +5,13 @@ bodies of loops and branches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
 from .._tuples import NamedTuple
 from ..ir.graph import Graph, Node
-from .program import Binding, Program
+from .program import Program
+from .segment import Binding, Segment
 from .stages import Stages
 
 __all__ = ["Part", "parts", "times_run"]
@@ -29,15 +29,15 @@ class Part(NamedTuple):
     node: Node | None
     constants: Mapping[str, np.ndarray]
     note: str
-    program: Program | None = None
+    program: Segment | None = None
 
 
-def parts(program: Program, depth: int = 0) -> Iterator[Part]:
+def parts(program: Segment, depth: int = 0) -> Iterator[Part]:
     """All parts in the order in which they run, those of bodies after the node whose they are."""
-    stages = program._stages
-    last = max(program._bindings.values(), key=_use, default=None)
-    if last is not None and not last.staged and (stages is None or stages._parts == {}):
-        yield Part(depth, last.of(program), None, {}, "", program)
+    stages = program.made_stages if isinstance(program, Program) else None
+    last = max(program.bindings.values(), key=lambda kept: kept.last_use, default=None)
+    if last is not None and not last.staged and (stages is None or stages.parts == {}):
+        yield Part(depth, Binding(program, last), None, {}, "", program)
         return
     if stages is None:
         for node in program.graph.nodes:
@@ -45,7 +45,7 @@ def parts(program: Program, depth: int = 0) -> Iterator[Part]:
         return
     at, nodes = 0, stages.graph.nodes
     while at < len(nodes):
-        part = stages._parts.get(at)
+        part = stages.parts.get(at)
         if at not in stages.cuts and part is not None:
             yield from parts(part.program, depth)
             at = part.stop
@@ -56,22 +56,18 @@ def parts(program: Program, depth: int = 0) -> Iterator[Part]:
         at += 1
 
 
-def times_run(program: Program) -> int:
-    """How often the bindings that a program keeps have run so far."""
-    return sum(int(b.bound.runs) for b in program._bindings.values() if b.bound is not None)
+def times_run(program: Segment) -> int:
+    """Number of runs so far of the bindings that a program keeps."""
+    return sum(int(b.bound.runs) for b in program.bindings.values() if b.bound is not None)
 
 
 def _bodies(stages: Stages, node: Node, depth: int) -> Iterator[Part]:
     for graph in node.attributes.values():
         if isinstance(graph, Graph):
-            body = stages._bodies.get(id(graph))
+            body = stages.bodies.get(graph)
             forms = [] if body is None else body.forms
             if not forms:  # a branch that was not taken
                 for inner in graph.nodes:
                     yield Part(depth, None, inner, graph.constants, "(not run)")
             else:
                 yield from parts(forms[-1][0], depth)
-
-
-def _use(binding: Any) -> int:
-    return int(binding.bound.used) if binding.bound is not None else int(binding.used)

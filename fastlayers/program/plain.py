@@ -14,7 +14,7 @@ from ..errors import LimitError, ours
 from ..operators.builder import CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
 from .trace import Plan
 
-__all__ = ["execute", "store"]
+__all__ = ["execute", "fresh", "store"]
 
 
 def execute(
@@ -68,3 +68,20 @@ def store(results: Sequence[np.ndarray], outputs: Sequence[np.ndarray | None]) -
     for result, out in zip(results, outputs, strict=False):
         if out is not None:
             out[...] = result
+
+
+def fresh(results: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    """The results as arrays, and lists of arrays, that nothing else holds."""
+    held = {id(array) for value in inputs for array in (value if isinstance(value, list) else [value])}
+
+    def own(value: Any) -> Any:
+        if isinstance(value, list):
+            return [own(v) for v in value]
+        if isinstance(value, dict):  # of ZipMap, which makes new ones
+            return value
+        if value is None or (id(value) not in held and value.base is None and value.flags.c_contiguous and value.flags.writeable):
+            held.add(id(value))
+            return value
+        return np.array(value, order="C")
+
+    return [own(value) for value in results]

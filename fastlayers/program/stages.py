@@ -8,10 +8,9 @@ branches are programs too, each with the constants that it reads of the graphs a
 
 from __future__ import annotations
 
-import weakref
 from bisect import bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,12 +22,11 @@ from ..operators import FLOAT32, Spec, View
 from ..operators.control import CONTROL, Meter, inferred
 from ..operators.families import NESTED
 from ..operators.sequence import SEQUENCES, Anything
-from .bodies import UNTOLD, Body, kind_of, through
+from .bodies import UNTOLD, Bodies, Body, kind_of, through
 from .interpret import run_node
+from .known import Known
 from .order import by_levels
-
-if TYPE_CHECKING:
-    from .program import Binding, Program
+from .segment import Binding, Segment
 
 __all__ = ["Stages"]
 
@@ -39,7 +37,7 @@ MANY, SHORT = 64, 256
 class _Part(NamedTuple):
     """The nodes between two cuts, and the names that it reads and gives."""
 
-    program: Program
+    program: Segment
     stop: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -47,11 +45,13 @@ class _Part(NamedTuple):
 
 
 class Stages:
-    """A program's graph in segments. May be used from any number of threads at once."""
+    """A graph in segments, with what is known of it, and the bodies that its nodes run. May be used from any number of threads
+    at once.
+    """
 
-    def __init__(self, program: Program) -> None:
-        self._program = weakref.ref(program)  # which has these stages
-        graph = self.graph = by_levels(program.graph)
+    def __init__(self, graph: Graph, known: Known, bodies: Bodies) -> None:
+        self.known, self.bodies = known, bodies
+        graph = self.graph = by_levels(graph)
         self.cuts = {
             i for i, node in enumerate(graph.nodes) if node.op in SEQUENCES or (node.op in CONTROL and node.op not in NESTED)
         }
@@ -61,20 +61,12 @@ class Stages:
         self._wanted = kept | self._last.keys()
         self._order = sorted(self.cuts)
         self._given = len(self._order)
-        self._parts: dict[int, _Part] = {}  # by where they begin
-        self._bodies: dict[int, Body] = {}
+        self.parts: dict[int, _Part] = {}  # by where they begin
 
     @property
     def nbytes(self) -> int:
-        """What the bindings of the segments take, about."""
-        return sum(part.program._bindings.nbytes for part in list(self._parts.values()))
-
-    @property
-    def program(self) -> Program:
-        """The program, which its caller references."""
-        found = self._program()
-        assert found is not None, "stages outlive their program"
-        return found
+        """Bytes that the bindings of the segments take, about."""
+        return sum(part.program.bindings.nbytes for part in list(self.parts.values()))
 
     def run(self, values: Sequence[Anything], meter: Meter, threads: int = 0) -> list[Anything]:
         """The graph's outputs; they may share memory with the inputs, with constants and with each other."""
@@ -92,11 +84,7 @@ class Stages:
 
     def body(self, graph: Graph) -> Body:
         """A graph among a node's attributes, made ready once."""
-        with self.program.lock:
-            found = self._bodies.get(id(graph))
-            if found is None:
-                found = self._bodies[id(graph)] = Body(self.program, graph, self.program.graph.constants)
-            return found
+        return self.bodies.of(graph, self.graph.constants)
 
     def _value(self, env: Mapping[str, Anything], name: str) -> Anything:
         return env[name] if name in env else self.graph.constants[name]
@@ -105,7 +93,7 @@ class Stages:
 
     def _stretch(self, at: int, env: dict[str, Anything], meter: Meter, threads: int) -> int:
         """Runs the nodes from `at` to the next cut; returns where that is, or `at` if a new cut was found on the way."""
-        part = self._parts.get(at) or self._part(at, env)
+        part = self.parts.get(at) or self._part(at, env)
         if part is None:
             return at
         arrays = []
@@ -116,7 +104,7 @@ class Stages:
             arrays.append(array if array.flags.c_contiguous else array.copy())
         binding = part.program.binding(arrays)
         if binding.staged:
-            return self._cut(at, part.stop, at + binding.stuck)
+            return self._cut(at, part.stop, at + binding.kept.stuck)
         env.update(zip(part.outputs, binding.run(arrays, None, threads, meter), strict=True))
         for name in part.done:
             env.pop(name, None)
@@ -124,13 +112,13 @@ class Stages:
 
     def _cut(self, at: int, stop: int, where: int | str) -> int:
         """Makes a node a cut: the one at a position, or the first from `at` on that reads a name. Returns `at`."""
-        with self.program.lock:
+        with self.known.lock:
             if isinstance(where, str):
                 where = next(i for i in range(at, stop) if where in self._reads[i])
             if where not in self.cuts:
                 self.cuts.add(where)
                 insort(self._order, where)
-            self._parts.pop(at, None)
+            self.parts.pop(at, None)
         return at
 
     def _inputs(self, at: int, stop: int) -> list[str]:
@@ -141,7 +129,7 @@ class Stages:
 
     def _part(self, at: int, env: Mapping[str, Anything]) -> _Part | None:
         """The segment from `at` on; None if a cut had to be made before."""
-        with self.program.lock:
+        with self.known.lock:
             graph = self.graph
             after = bisect_right(self._order, at)
             stop = self._order[after] if after < len(self._order) else len(graph.nodes)
@@ -163,7 +151,7 @@ class Stages:
                 {name: graph.constants[name] for name in sorted(reads) if name in graph.constants},
             )
             done = tuple(name for name in inputs if at <= self._last.get(name, -1) < stop)
-            part = self._parts[at] = _Part(self.program.part(made), stop, tuple(inputs), tuple(outputs), done)
+            part = self.parts[at] = _Part(Segment(made, self.known), stop, tuple(inputs), tuple(outputs), done)
             return part
 
     # ---- a single node ----------------------------------------------------------------------------------------------
@@ -181,9 +169,9 @@ class Stages:
             with ours(lambda: view.where), meter.within(view):
                 made = CONTROL[node.op](view, values, _Around(self, env, meter, threads), meter)
         elif all(name is None or isinstance(v, np.ndarray) for name, v in zip(node.inputs, values, strict=True)):
-            program, constants = self.program, self.graph.constants
+            known, constants = self.known, self.graph.constants
             fixed = [name in constants for name in node.inputs]
-            made = [np.asarray(a) for a in run_node(node, values, fixed, program.variant, program.pack, program.most)]
+            made = [np.asarray(a) for a in run_node(node, values, fixed, known.variant, known.weights.pack, known.most)]
         elif node.op == "Identity":
             made = values
         else:
@@ -205,18 +193,18 @@ def _sequence(view: View, values: Sequence[Anything], meter: Meter) -> Sequence[
 
 
 class _Around:
-    """What a node with graphs runs them with: the values around it."""
+    """The values around a node with graphs, which it runs them with."""
 
     def __init__(self, stages: Stages, env: Mapping[str, Anything], meter: Meter, threads: int) -> None:
         self.stages, self.env, self.meter, self.threads = stages, env, meter, threads
 
     def ready(self, graph: Graph) -> Callable[[Sequence[Anything]], list[Anything]]:
-        """What gives the graph's outputs for its inputs."""
+        """A function that gives the graph's outputs for its inputs."""
         body = self.stages.body(graph)
         around = [self.env[name] for name in body.captured]
         meter, threads = self.meter, self.threads
         last: Any = None
-        program: Program
+        program: Segment
         binding: Binding
         handed: list[int | np.ndarray]
 
@@ -232,13 +220,13 @@ class _Around:
                     return through(handed, given, program.evaluate(given, meter, threads) if program.graph.outputs else ())
                 binding, last = program.binding(given), key
             if binding.staged:
-                return through(handed, given, program.stages.run(given, meter, threads))
+                return through(handed, given, program.in_stages(given, meter, threads))
             return through(handed, given, binding.run(given, None, threads, meter))
 
         return run
 
     def specs(self, graph: Graph, values: Sequence[Anything]) -> list[Spec]:
-        """What the rules, or else the file, say of the outputs."""
+        """Specs of the outputs, as the rules, or else the file, have them."""
         body = self.stages.body(graph)
         given = [*values, *(self.env[name] for name in body.captured)]
         names = (v.name for v in body.graph.inputs)

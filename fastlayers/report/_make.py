@@ -12,8 +12,8 @@ import numpy as np
 from ..errors import DeviceError, Error
 from ..ir.graph import Node
 from ..operators.builder import NestedCall
-from ..program.bindings import Binding
 from ..program.parts import Part, parts, times_run
+from ..program.segment import Binding
 from ..program.steps import Step, steps, timed
 from ..program.trace import Plan
 from ._limits import Limits, limits
@@ -187,7 +187,7 @@ def _timed(
 
 def _zeros(binding: Binding) -> list[Any]:
     """Inputs of the sizes that a binding was made for, with the values that are known."""
-    pairs = zip(*binding.made_for, strict=True)
+    pairs = zip(*binding.kept.made_for, strict=True)
     return [np.zeros(s.shape or (), s.dtype) if v is None else np.ascontiguousarray(v) for s, v in pairs]
 
 

@@ -240,7 +240,8 @@ WITHOUT = (
     "MelWeightMatrix Momentum Multinomial NegativeLogLikelihoodLoss NonMaxSuppression NonZero OverlapAdd PaddingMask Positions "
     "QLinearReduceMean RandomNormal RandomNormalLike RandomUniform RandomUniformLike Range RoiAlign RotaryTables RotaryTablesAt "
     "ScatterND Shape SinusoidalEncoding Size SoftmaxCrossEntropyLoss StreamCut StreamFill StreamStart StreamWindow "
-    "StringConstant StringNormalizer StringSplit TensorScatter TimePool TreeLogProb Unique AffineGrid Adagrad Adam"
+    "StringConstant StringNormalizer StringSplit TensorScatter TimePool TreeLogProb Unique AffineGrid Adagrad Adam "
+    "GatherBlockQuantized"
 )
 
 

@@ -168,7 +168,9 @@ def test_integers_are_converted(op: str) -> None:
 def test_what_is_no_real_number_is_refused(op: str) -> None:
     for example in of(op):
         for i, shape in enumerate(example.shapes):
-            for dtype in (np.complex64, object, "U3", "M8[s]", "V4") if shape is not None else ():
+            complex_too = op in ("fft", "ifft", "irfft")
+            kinds = (object, "U3", "M8[s]", "V4") if complex_too else (np.complex64, object, "U3", "M8[s]", "V4")
+            for dtype in kinds if shape is not None else ():
                 arrays = example.arrays()
                 arrays[i] = np.zeros(shape, dtype)
                 with pytest.raises(fl.DTypeError, match=rf"^{op}: .*expected"):

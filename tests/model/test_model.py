@@ -246,9 +246,9 @@ def test_prepare() -> None:
     model = compiled()
     model.prepare({"x": (7, 4)})
     model.prepare([(8, 4)])
-    assert len(model._main._bindings) == 2
+    assert len(model._main.bindings) == 2
     model(normal(7, 4))
-    assert len(model._main._bindings) == 2
+    assert len(model._main.bindings) == 2
     with pytest.raises(fl.ShapeError, match=r"input 'x' has shape \(7, 5\)"):
         model.prepare({"x": (7, 5)})
     with pytest.raises(fl.ArgumentError, match="2 shapes were given: expected 1"):

@@ -6,14 +6,14 @@ import itertools
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
 
 import fastlayers as fl
 from fastlayers.errors import ArgumentError, Error
 
-pytestmark = pytest.mark.onnxruntime
+onnx: Any = pytest.importorskip("onnx")
+TensorProto, helper = onnx.TensorProto, onnx.helper
+pytestmark = [pytest.mark.onnx, pytest.mark.onnxruntime]
 
 F32 = np.dtype(np.float32)
 

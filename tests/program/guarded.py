@@ -27,7 +27,7 @@ import numpy as np
 
 from fastlayers.kernels.table import KERNELS
 from fastlayers.operators.builder import ARENA, CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
-from fastlayers.program import binder, compiled, program
+from fastlayers.program import binder, compiled, segment
 from fastlayers.program.trace import Record
 
 __all__ = ["ALIGN", "Region", "Seen", "check_layout", "guard", "uses"]
@@ -245,7 +245,7 @@ def guard(edge: str) -> Iterator[Seen]:
     from fastlayers.kernels.aot import run
 
     seen = Seen()
-    before = program.bound, program.rebind, run.Runner
+    before = segment.bound, segment.rebind, run.Runner
 
     def fenced(trace: Any, steps: Any, inputs: int, most: int, rounds: int, ledger: Any, *rest: Any) -> _Bound:
         plan = binder.plan(trace)
@@ -255,8 +255,8 @@ def guard(edge: str) -> Iterator[Seen]:
         return _Bound(plan, edge, steps, inputs, most, rounds, ledger)
 
     # Each binding is made again: what a guard does to its buffers no other one may see.
-    program.bound, program.rebind, run.Runner = fenced, lambda *_: None, lambda *_: None
+    segment.bound, segment.rebind, run.Runner = fenced, lambda *_: None, lambda *_: None
     try:
         yield seen
     finally:
-        program.bound, program.rebind, run.Runner = before
+        segment.bound, segment.rebind, run.Runner = before

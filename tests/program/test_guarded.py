@@ -22,7 +22,7 @@ from fastlayers.kernels.table import KERNELS
 from fastlayers.operators import OPERATORS
 from fastlayers.operators.builder import INPUT, OUTPUT, Builder
 from fastlayers.program import Program
-from fastlayers.program import program as programs
+from fastlayers.program import segment as programs
 from fastlayers.program.memory import LARGEST
 from fastlayers.program.trace import Record, Route, Trace
 from tests.formats import test_onnx_models as onnx_models
@@ -229,7 +229,7 @@ import numpy as np
 import fastlayers as fl
 from fastlayers.kernels.aot import _step
 from fastlayers.kernels import dispatch
-from fastlayers.program import Program, program as programs
+from fastlayers.program import Program, segment as programs
 from fastlayers.operators.builder import Call
 from tests.program.graphs import graph, node, normal
 from tests.program.guarded import guard

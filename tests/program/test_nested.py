@@ -266,8 +266,8 @@ def test_weights_of_bodies_are_packed_once() -> None:
     model = Model(loop())
     for m in (1, 2, 3):
         model.run(feeds(m=i64(m)))
-    (inner,) = [program for found in model._main._nested.values() for program, _ in found.forms]
-    assert isinstance(inner, Program) and len(inner._packed) == 1
+    (inner,) = [program for found in model._main.nested.values() for program, _ in found.forms]
+    assert isinstance(inner, Program) and len(inner.known.weights) == 1
 
 
 def test_rounds_of_a_model_that_runs_within_do_not_count() -> None:

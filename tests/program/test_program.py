@@ -199,7 +199,7 @@ def test_copies_to_outputs_are_no_steps_of_nodes() -> None:
 
 def test_bindings_are_bounded_by_their_bytes(variant: str) -> None:
     made = program(network())
-    kept, most = made._bindings, 300_000
+    kept, most = made.bindings, 300_000
     kept.most = most
     for n in range(600):
         made.binding([normal(n, 8)])

@@ -12,7 +12,7 @@ import pytest
 from fastlayers.graph import Graph
 from fastlayers.kernels import dispatch
 from fastlayers.program import Program, binder
-from fastlayers.program import program as programs
+from fastlayers.program import segment as programs
 
 from .graphs import graph, node, normal
 
@@ -103,7 +103,7 @@ def test_as_if_made_anew(name: str) -> None:
     walked = program(made)
     again = 0
     for sizes in [*walk, *walk[::-1], *walk[::2]]:
-        walked._bindings.clear()
+        walked.bindings.clear()
         feeds, anew = feeds_of(made, *sizes), program(made)
         assert places(walked, feeds) == places(anew, feeds), sizes
         assert kernels(walked, feeds) == kernels(anew, feeds), sizes
@@ -136,16 +136,18 @@ def test_what_is_packed_for_one_binding_goes_with_it() -> None:
     made = program(steered())
     for n, k in ((3, 2), (3, 4), (3, 5)):
         made.binding(feeds_of(made.graph, n, k)).run(feeds_of(made.graph, n, k))
-    assert {key[1] for key in made._packed} == {"linear_pack"} and len(made._packed) == 1  # Linear's, whose weight is constant
+    assert {key[1] for key in made.known.weights._packed} == {"linear_pack"} and len(
+        made.known.weights
+    ) == 1  # Linear's, whose weight is constant
 
 
 def test_ledgers_balance() -> None:
     made = program(decoder())
     for n in range(20):
         made.binding(feeds_of(made.graph, 1, n))
-    ledger = made._bindings.ledger
+    ledger = made.bindings.ledger
     assert ledger.nbytes > 20_000
-    made._bindings.clear()
+    made.bindings.clear()
     made._traces = ()
     assert ledger.nbytes == 0
 

@@ -15,6 +15,7 @@ from fastlayers.model.model import Model, Options
 from fastlayers.operators.builder import PythonCall
 from fastlayers.passes import optimize
 from fastlayers.program import Program
+from fastlayers.program.segment import Binding
 
 from .graphs import FLOAT, graph, node, normal
 from .test_program import program, run
@@ -48,20 +49,20 @@ def test_what_lies_between_cuts_is_bound(variant: str) -> None:
         np.testing.assert_array_equal(k, want.shape)
         assert size == want.size
     assert made.stages.cuts == {3}
-    parts = made.stages._parts
+    parts = made.stages.parts
     assert sorted(parts) == [0, 4]
-    assert all(not b.staged for part in parts.values() for b in part.program._bindings.values())
+    assert all(not b.staged for part in parts.values() for b in part.program.bindings.values())
     assert parts[4].outputs == ("y", "k", "n")
 
 
 def test_weights_of_the_whole_are_packed_once() -> None:
     made = program(rows())
     run(made, normal(7, 4))
-    packed = len(made._packed)
+    packed = len(made.known.weights)
     for n in (1, 2, 3):
         run(made, normal(n, 4))
-    assert len(made._packed) == packed
-    assert all(part.program._packed is made._packed for part in made.stages._parts.values())
+    assert len(made.known.weights) == packed
+    assert all(part.program.known.weights is made.known.weights for part in made.stages.parts.values())
 
 
 def classes(count: int) -> Graph:
@@ -90,19 +91,19 @@ def test_nodes_whose_results_have_sizes_of_values_run_together(variant: str, opt
         np.testing.assert_array_equal(y, np.concatenate([x[x[:, k] > 0] for k in range(7)]))
         np.testing.assert_array_equal(z, np.concatenate([x[x[:, k] > 0, k] for k in range(7)]))
     assert len(made.stages.cuts) == (7 if optimized else 14)
-    assert len(made.stages._parts) == 2
-    bindings = [b.of(part.program) for part in made.stages._parts.values() for b in part.program._bindings.values()]
+    assert len(made.stages.parts) == 2
+    bindings = [Binding(part.program, b) for part in made.stages.parts.values() for b in part.program.bindings.values()]
     assert not any(isinstance(call, PythonCall) for b in bindings for call in b.plan.calls)
 
 
 def test_bindings_of_very_many_inputs_are_dropped_too() -> None:
     names = [f"x{i}" for i in range(200)]
     made = program(graph(dict.fromkeys(names, ("n", 2)), [node(f"y = Concat({', '.join(names)})", axis=0)], ["y"], {}))
-    made._bindings.most = 1
+    made.bindings.most = 1
     for n in (1, 2, 3, 4):
         (y,) = run(made, *[normal(n, 2, seed=i) for i in range(200)])
         np.testing.assert_array_equal(y, np.concatenate([normal(n, 2, seed=i) for i in range(200)]))
-    assert len(made._bindings) < 4
+    assert len(made.bindings) < 4
 
 
 def decoder(rounds: str = "m") -> Graph:
@@ -137,11 +138,11 @@ def test_a_loop_runs_bound_programs(variant: str, optimized: bool) -> None:
         want = decoded(normal(n, 8), rounds)
         np.testing.assert_allclose(y, want[0], rtol=0, atol=1e-5)
         np.testing.assert_allclose(o, want[1], rtol=0, atol=1e-5)
-    (body,) = model._main.stages._bodies.values()
+    (body,) = model._main.stages.bodies.values()
     ((inner, _),) = body._forms.values()
-    assert len(inner._bindings) == 2 and all(not b.staged for b in inner._bindings.values())
+    assert len(inner.bindings) == 2 and all(not b.staged for b in inner.bindings.values())
     if variant.startswith("aot"):
-        assert len(inner._packed) == 2 and all(b.bound is not None for b in inner._bindings.values())
+        assert len(inner.known.weights) == 2 and all(b.bound is not None for b in inner.bindings.values())
 
 
 def test_two_thread_counts_give_the_same_bits() -> None:

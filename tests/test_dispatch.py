@@ -293,6 +293,34 @@ def test_without_the_engine_asking_for_it_is_an_error() -> None:
     assert "expected one of reference" in python(code)
 
 
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (ImportError("engine.so: undefined symbol: PyWhat"), fl.DeviceError),
+        (ModuleNotFoundError("No module named 'numpy.linalg'", name="numpy.linalg"), ModuleNotFoundError),
+        (fl.LimitError("no file handle for it at the moment"), fl.LimitError),
+    ],
+    ids=["broken", "another module is missing", "a shortage"],
+)
+def test_only_an_engine_that_was_not_built_counts_as_missing(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, raised: type[Exception]
+) -> None:
+    def fails(name: str) -> Any:
+        raise error
+
+    monkeypatch.setattr(dispatch, "imported", fails)
+    with pytest.raises(raised):
+        dispatch.engine()
+
+
+def test_an_engine_that_was_not_built_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(dispatch, "imported", fails)
+    assert dispatch.engine() is None
+
+
 def _net() -> Any:
     """A layer, its inputs' shape, and data."""
     net = fl.Conv2d(8, 8, 3, padding=1)

@@ -1,16 +1,75 @@
-"""Chooses the kernel of a convolution, in one place for programs, layers and functions."""
+"""Convolution: the choice of its algorithm, in one place for programs, layers and functions, and the kernel calls.
+
+``FASTLAYERS_CONV`` in the environment forces ``direct``, ``winograd2``, ``winograd4`` or ``winograd6`` wherever that algorithm
+can run, for tests and measurements; it is read when a convolution is first chosen.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
+import numpy as np
+
+from .._tuples import NamedTuple
+from ..errors import ArgumentError
+from ..kernels.table import Activation
 from ..kernels.winograd_points import terms_of, tiles_of
 from .conv_costs import PANEL, choose, half_pays
+from .conv_dilated import as_last, dilated_phases, run_dilated
+from .geometry import Window, five
+from .machine import Machine
 
-__all__ = ["kernel_for"]
+__all__ = ["VARIABLE", "Convolution", "call", "forced", "kernel_for"]
+
+VARIABLE = "FASTLAYERS_CONV"
+_FORCED = {"direct": 0, "winograd2": 2, "winograd4": 4, "winograd6": 6}
 
 # Sizes of a result for which a direct convolution is chosen, whatever its own are.
 _STEADY = (64, 64, 64)
+
+
+class Convolution(NamedTuple):
+    """Everything about a convolution but its operands. The window's padding is known.
+
+    Attributes:
+        window: what slides, one entry an axis.
+        groups: of channels.
+        mode: of the padding, as in `table.PAD_MODES`; 0 is zeros.
+        x_last, out_last: whether channels are the last axis, of x, and of the result with its residual.
+        packs: whether weights are packed for this one call, the time of which then counts.
+        direct: see `kernel_for`.
+        half: where its product may be one of bfloat16, how; see `kernels.halves`. 0: it may not.
+    """
+
+    window: Window
+    groups: int
+    mode: int
+    x_last: bool
+    out_last: bool
+    packs: bool = False
+    direct: bool = False
+    half: Any = None
+
+
+@cache
+def forced() -> int | None:
+    """The side of Winograd's tiles that the environment asks for, 0 for a direct convolution; None: it asks for nothing."""
+    word = os.environ.get(VARIABLE, "")
+    if word and word not in _FORCED:
+        raise ArgumentError(f"{VARIABLE}: {word!r} is unknown: expected one of {', '.join(_FORCED)}")
+    return _FORCED[word] if word else None
+
+
+def _tile(
+    out_dhw: tuple[int, int, int], i: int, o: int, kernel: tuple[int, ...], groups: int, packs: bool, stride: tuple[int, ...]
+) -> int:
+    wanted = forced()
+    if wanted is None:
+        return choose(out_dhw, i, o, kernel, groups, packs, stride)
+    return wanted if wanted in tiles_of(kernel, stride) and min(out_dhw) > 0 else 0
 
 
 def kernel_for(
@@ -47,7 +106,7 @@ def kernel_for(
         # Of axes that `winograd` takes as they are
         across = pads[:2] if weight[2] == 1 else pads[2:] if terms_of(weight[2:]) == 1 else ()
         if not any(across):
-            tile = choose(out_dhw, channels, weight[0], tuple(weight[2:]), groups, packs, tuple(stride))
+            tile = _tile(out_dhw, channels, weight[0], tuple(weight[2:]), groups, packs, tuple(stride))
     if half is not None and direct:
         # Groups of fewer channels than a panel share vectors where their widths suit: in an order of their own, with AMX.
         steady = (1 if weight[2] == 1 else _STEADY[0], *_STEADY[1:])
@@ -56,3 +115,40 @@ def kernel_for(
     if half is not None and half_pays(out_dhw, weight, groups, dilation, half, tile, tuple(stride)):
         return "conv_half", 0
     return ("winograd", tile) if tile else ("conv", 0)
+
+
+def call(
+    m: Machine, c: Convolution, x: Any, weight: np.ndarray, bias: np.ndarray | None, out: Any, residual: Any, act: Activation
+) -> None:
+    """The kernel calls of a convolution; x, out and residual may be without a batch."""
+    window, groups, mode, x_last, out_last, packs, direct, half = c
+    axes = len(window.kernel)
+    x, out = m.view(x, five(x.shape, x_last, axes)), m.view(out, five(out.shape, out_last, axes))
+    if residual is not None:
+        residual = m.view(residual, out.shape)
+    taps, stride, dilation, pads = window.in_three()
+    weight = weight.reshape(*weight.shape[:2], *taps)
+    channels, space = x.shape[-1 if x_last else 1], out.shape[1:4] if out_last else out.shape[2:]
+    turned = 2 - x_last - out_last
+    name, tile = kernel_for(
+        channels, weight.shape, space, groups, stride, dilation, pads, mode, x_last != out_last, direct, packs,
+        turned if half else None,
+    )  # fmt: skip
+    if name == "depthwise":
+        packed = m.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, channels))
+        m.call("depthwise", x, packed, out, pads, mode, x_last, residual, act)
+        return
+    if name == "winograd":
+        packed = m.pack("winograd_pack", lambda: (weight, bias, tile, groups, stride), tile)
+        m.call("winograd", x, packed, out, pads, x_last, out_last, residual, act)
+        return
+    if name == "conv" and residual is None and max(dilation) > 1 and not direct and forced() != 0:
+        shapes = as_last(x.shape, x_last), weight.shape, as_last(out.shape, out_last)
+        found = dilated_phases(*shapes, groups, stride, dilation, pads, mode, turned, packs)
+        if found is not None:
+            packed = m.pack("winograd_pack", lambda: (weight, bias, found.tile, groups, (1, 1, 1)), found.tile)
+            run_dilated(m, found, packed, x, out, x_last, out_last, act)
+            return
+    more = (half,) if name == "conv_half" else ()
+    packed = m.pack(f"{name}_pack", lambda: (weight, bias, stride, dilation, groups, *more))
+    m.call("conv", x, packed, out, pads, mode, x_last, out_last, residual, act)

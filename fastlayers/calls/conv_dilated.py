@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .._tuples import NamedTuple
@@ -144,14 +144,8 @@ def _copy(block: tuple[int, ...], c: int, size: Sequence[int], first: tuple[int,
     return Copy((n, ch, cw, high, wide, c), 0, together, (first[0] * width + first[1]) * c, apart)
 
 
-def run_dilated(
-    m: Machine, part_of: Callable[[Any, tuple[int, ...], int], Any], found: Phases, packed: Any, x: Any, out: Any, x_last: bool,
-    out_last: bool, act: Activation,
-) -> None:  # fmt: skip
-    """Inputs of the phases are cut out of x, all of one size are convolved, and their results are put where they belong.
-
-    `part_of` gives a shape to values of flat memory, from one of them on.
-    """
+def run_dilated(m: Machine, found: Phases, packed: Any, x: Any, out: Any, x_last: bool, out_last: bool, act: Activation) -> None:
+    """Inputs of the phases are cut out of x, all of one size are convolved, and their results are put where they belong."""
     source, result = x, out
     if not x_last:
         n, c, *space = x.shape
@@ -163,7 +157,7 @@ def run_dilated(
     inputs, results = m.temp((found.x_size,)), m.temp((found.out_size,))
     for part in found.parts:
         m.call("copy", source, inputs, *part.into, 4)
-        given, made = part_of(inputs, part.x_shape, part.x_start), part_of(results, part.out_shape, part.out_start)
+        given, made = m.part(inputs, part.x_shape, part.x_start), m.part(results, part.out_shape, part.out_start)
         m.call("winograd", given, packed, made, part.pads, True, True, None, act)
         m.call("copy", results, result, *part.back, 4)
     if not out_last:

@@ -28,12 +28,15 @@ class Window(NamedTuple):
         """The window with its padding for an image of these sizes, if that depends on them; see `same_padding`."""
         if self.pads is not None:
             return self
-        pads = [same_padding(size, reach, s, lower) for size, reach, s in zip(space, self.reach, self.stride, strict=True)]
-        return self._replace(pads=tuple(pads))
+        kernel, stride, dilation, _ = self
+        pads = [same_padding(size, reach, s, lower) for size, reach, s in zip(space, self.reach, stride, strict=True)]
+        return Window(kernel, stride, dilation, tuple(pads))
 
     def in_three(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Kernel, stride, dilation and pads as kernels take them."""
-        return three(self.kernel), three(self.stride), three(self.dilation), three_pads(self.pads or ())
+        kernel, stride, dilation, pads = self
+        ones = (1,) * (3 - len(kernel))
+        return ones + kernel, ones + stride, ones + dilation, three_pads(pads or ())
 
 
 @lru_cache(1024)  # a network has few windows, and asks for each several times: while it is loaded, optimized and bound
@@ -48,7 +51,10 @@ def three(values: Sequence[int]) -> tuple[int, ...]:
 
 def three_pads(pads: Sequence[tuple[int, int]]) -> tuple[int, ...]:
     """Padding for three axes, flat."""
-    return (0,) * (2 * (3 - len(pads))) + tuple([p for pair in pads for p in pair])
+    flat: tuple[int, ...] = (0, 0) * (3 - len(pads))
+    for pair in pads:
+        flat += pair
+    return flat
 
 
 def five(shape: Sequence[int], last: bool, axes: int = 0) -> tuple[int, ...]:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..calls.conv import kernel_for
-from ..calls.conv_dilated import as_last, dilated_phases, run_dilated
-from ..calls.machine import ARRAYS
+from ..calls.conv import Convolution, call
+from ..calls.machine import ARRAYS, Machine
 from ..errors import UnsupportedError
 from ..graph.arrays import as_float32, empty, optional_float32
 from ..graph.ops import op
 from ..graph.record import ints, record
 from ..ir.graph import Shape
-from ..kernels import dispatch
 from ..kernels.table import PAD_MODES, Activation
 from ._activation_names import IDENTITY, normal_activation, resolve
-from ._conv_rules import Window, conv_plan, conv_shape, settled, window
+from ._conv_rules import Place, conv_shape, geometry, settled, window
 from ._recorded import with_batch
 
 if TYPE_CHECKING:
@@ -48,7 +45,7 @@ def _normal(attributes: dict[str, Any]) -> None:
             attributes[name] = tuple(tuple(v) if isinstance(v, (tuple, list)) else v for v in value)
 
 
-def _conv(place: Window, x: Any, weight: Any, bias: Any, residual: Any, activation: Any) -> np.ndarray:
+def _conv(place: Place, x: Any, weight: Any, bias: Any, residual: Any, activation: Any) -> np.ndarray:
     name = place.op
     act = resolve(name, activation)
     x, weight = as_float32(x, name, "x"), as_float32(weight, name, "weight")
@@ -59,56 +56,26 @@ def _conv(place: Window, x: Any, weight: Any, bias: Any, residual: Any, activati
 
 
 def run_conv(
-    place: Window,
+    place: Place,
     shape: tuple[int, ...],
     x: np.ndarray,
     weight: np.ndarray,
     bias: np.ndarray | None,
     residual: np.ndarray | None,
     act: Activation,
-    kernels: Mapping[str, Callable[..., Any]] | None = None,
-    pack: Callable[[str, tuple[Any, ...], int | None], Any] | None = None,
+    kept: Machine | None = None,
 ) -> np.ndarray:
     """A convolution of checked operands, whose result has this shape.
 
-    `pack` finds packed weights by a pack kernel, its arguments and what else tells them from others of the same weights, and
-    `kernels` are of the same variant; without them weights are packed for this call.
+    `kept` is a layer's, which has packed weights; without it weights are packed for this call.
     """
-    x5, out5, pads, _, mode, _ = conv_plan(place, x.shape, weight.shape, shape)
-    last, lead = place.last, 3 - place.axes
-    weight = weight.reshape(*weight.shape[:2], *(1,) * lead, *weight.shape[2:])
-    stride, dilation = (1,) * lead + place.stride, (1,) * lead + place.dilation
-    channels, space = (x5[-1], out5[1:4]) if last else (x5[1], out5[2:])
-    space = (space[0], space[1], space[2])
-    name, tile = kernel_for(channels, weight.shape, space, place.groups, stride, dilation, pads, mode, packs=pack is None)
-    out = empty(shape)
-    if name == "conv" and residual is None and max(dilation) > 1:
-        shapes = as_last(x5, last), weight.shape, as_last(out5, last)
-        found = dilated_phases(*shapes, place.groups, stride, dilation, pads, mode, 0 if last else 2, pack is None)
-        if found is not None:
-            own = (weight, bias, found.tile, place.groups, (1, 1, 1))
-            packed = dispatch.kernel("winograd_pack")(*own) if pack is None else pack("winograd_pack", own, found.tile)
-            m = ARRAYS if kernels is None else ARRAYS._replace(call=lambda kernel, *args: kernels[kernel](*args))
-            run_dilated(m, _part, found, packed, x.reshape(x5), out.reshape(out5), last, last, act)
-            return out
-    layouts: tuple[Any, ...] = (last, last) if name == "winograd" else (mode, last) if name == "depthwise" else (mode, last, last)
-    given: dict[str, tuple[Any, ...]] = {
-        "conv": (weight, bias, stride, dilation, place.groups),
-        "depthwise": (weight, bias, stride, dilation, channels),
-        "winograd": (weight, bias, tile, place.groups, stride),
-    }
-    kernel = dispatch.kernel(name) if kernels is None else kernels[name]
-    packed = dispatch.kernel(f"{name}_pack")(*given[name]) if pack is None else pack(f"{name}_pack", given[name], tile or None)
-    flat = None if residual is None else residual.reshape(out5)
-    kernel(x.reshape(x5), packed, out.reshape(out5), pads, *layouts, flat, act)
+    out, window = empty(shape), geometry(place, weight.shape[2:], x.shape)
+    how = Convolution(window, place.groups, PAD_MODES[place.mode], place.last, place.last, kept is None)
+    call(kept or ARRAYS, how, x, weight, bias, out, residual, act)
     return out
 
 
-def _part(array: np.ndarray, shape: tuple[int, ...], start: int) -> np.ndarray:
-    return array[start : start + math.prod(shape)].reshape(shape)
-
-
-def attributes(place: Window, act: Activation) -> dict[str, Any]:
+def attributes(place: Place, act: Activation) -> dict[str, Any]:
     """Those of the operator Conv that a convolution becomes in a program."""
     made: dict[str, Any] = {"strides": place.stride, "dilations": place.dilation, "group": place.groups}
     if act.code != IDENTITY.code:  # passes may then put nothing else there

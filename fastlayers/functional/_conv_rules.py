@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._tuples import NamedTuple
-from .._windows import same_padding
+from ..calls.geometry import Window
 from ..errors import ArgumentError, ShapeError
 from ..ir.checks import MOST_STEP, integer, integers, same_shape
 from ..ir.graph import Dim, Shape
 from ..kernels.table import PAD_MODES
 from ..rules.windows import bias_rule, channels_rule, window_sizes
 
-__all__ = ["Plan", "Window", "channels_last", "conv_plan", "conv_shape", "padding_pairs", "settled", "window"]
+__all__ = ["Place", "channels_last", "conv_shape", "geometry", "padding_pairs", "settled", "window"]
 
 _LAYOUTS = {
     "nchw": False, "ncl": False, "ncdhw": False,
@@ -22,7 +22,7 @@ _LAYOUTS = {
 _RANKS = {"ncl": 1, "nlc": 1, "ncdhw": 3, "ndhwc": 3}  # "nchw" and "nhwc" mean channels first and last in every rank
 
 
-class Window(NamedTuple):
+class Place(NamedTuple):
     """The arguments of a convolution that do not depend on its input, checked. Everything about space has one entry an axis."""
 
     op: str
@@ -34,17 +34,6 @@ class Window(NamedTuple):
     mode: str
     last: bool
     causal: bool = False  # padding follows from the kernel: see `settled`
-
-
-class Plan(NamedTuple):
-    """How a kernel is called for one shape of input. Space has three axes here, the first ones of size 1 if there are fewer."""
-
-    x: tuple[int, ...]
-    out: tuple[int, ...]
-    pads: tuple[int, ...]
-    shape: tuple[int, ...]  # of the result as the caller sees it
-    mode: int
-    layouts: tuple[bool, bool]  # channels-last? of input and result
 
 
 def channels_last(op: str, layout: Any, axes: int) -> bool:
@@ -65,12 +54,12 @@ def window(
     padding_mode: Any,
     layout: Any,
     causal: bool = False,
-) -> Window:
+) -> Place:
     """Checks the arguments of a convolution over `axes` spatial axes. `causal`: whether padding may be that word."""
     before = causal and axes == 1 and isinstance(padding, str) and padding == "causal"
     if not isinstance(padding_mode, str) or padding_mode not in PAD_MODES:
         raise ArgumentError(f"{op}: padding_mode is {padding_mode!r}: expected one of {', '.join(map(repr, PAD_MODES))}")
-    return Window(
+    return Place(
         op,
         axes,
         integers(op, "stride", stride, axes, 1, MOST_STEP),
@@ -83,7 +72,7 @@ def window(
     )
 
 
-def settled(w: Window, kernel: Sequence[Dim]) -> Window:
+def settled(w: Place, kernel: Sequence[Dim]) -> Place:
     """The window for kernels of these sizes: a causal one is padded before by what the kernel reaches back."""
     if not w.causal or not isinstance(kernel[0], int):
         return w
@@ -105,7 +94,7 @@ def padding_pairs(op: str, padding: Any, axes: int, causal: bool = False) -> tup
     return tuple((p, p) for p in integers(op, "padding", padding, axes, 0, MOST_STEP))
 
 
-def conv_shape(w: Window, x: Shape, weight: Shape, bias: Shape | None, residual: Shape | None) -> Shape:
+def conv_shape(w: Place, x: Shape, weight: Shape, bias: Shape | None, residual: Shape | None) -> Shape:
     """Checks the shapes of a convolution and returns that of its result; sizes may be names or None."""
     op, n = w.op, w.axes
     space = "dhw"[3 - n :] if n > 1 else "l"
@@ -128,18 +117,8 @@ def conv_shape(w: Window, x: Shape, weight: Shape, bias: Shape | None, residual:
     return shape
 
 
-def conv_plan(w: Window, x: tuple[int, ...], weight: tuple[int, ...], shape: tuple[int, ...]) -> Plan:
-    """How the kernel is called for an input `x` whose result has the `shape` that `conv_shape` found."""
-    n, w = w.axes, settled(w, weight[2:])
-    ones = (1,) * (3 - n)
-    batch = x[0] if len(x) == n + 2 else 1
-    if w.last:
-        sizes, x5, out5 = x[-1 - n : -1], (batch, *ones, *x[-1 - n :]), (batch, *ones, *shape[-1 - n :])
-    else:
-        sizes = x[-n:]
-        x5, out5 = (batch, x[-1 - n], *ones, *sizes), (batch, weight[0], *ones, *shape[-n:])
-    pads = [0, 0] * (3 - n)
-    for axis, size in enumerate(sizes):
-        reach = w.dilation[axis] * (weight[2 + axis] - 1) + 1
-        pads += w.padding[axis] if w.padding is not None else same_padding(size, reach, w.stride[axis])
-    return Plan(x5, out5, tuple(pads), shape, PAD_MODES[w.mode], (w.last, w.last))
+def geometry(w: Place, kernel: Sequence[int], x: Sequence[int]) -> Window:
+    """The window of a kernel of these sizes over an input of shape x, with its padding."""
+    w = settled(w, kernel)
+    made = Window(tuple(kernel), w.stride, w.dilation, w.padding)
+    return made if made.pads is not None else made.padded(x[-1 - w.axes : -1] if w.last else x[-w.axes :])

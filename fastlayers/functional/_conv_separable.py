@@ -15,7 +15,7 @@ from ..graph.symbol import Symbol
 from ..ir.checks import differ, integer, number, same_shape
 from ._activation_names import resolve
 from ._conv import conv1d, conv2d
-from ._conv_rules import Window, conv_shape, window
+from ._conv_rules import Place, conv_shape, window
 
 if TYPE_CHECKING:
     from ._types import Padding, Tensor
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["separable_conv1d", "separable_conv2d", "separate"]
 
 
-def _checked(place: Window, x: Any, depthwise: Any, pointwise: Any, bias: Any, multiplier: Any) -> tuple[Any, Any, Any, Any, int]:
+def _checked(place: Place, x: Any, depthwise: Any, pointwise: Any, bias: Any, multiplier: Any) -> tuple[Any, Any, Any, Any, int]:
     """The operands, arrays converted, and the number of channels; raises, in the name of the operation, what is wrong."""
     op, n = place.op, place.axes
     multiplier = integer(op, "depth_multiplier", multiplier, 1)

@@ -18,8 +18,7 @@ from ..ir.graph import Shape
 from ..kernels import dispatch
 from ..kernels.table import Activation
 from ._activation_names import normal_activation, resolve
-from ._conv_rules import Plan
-from ._conv_transpose_rules import Transposed, crop, output_sizes, transposed, transposed_plan, transposed_shape
+from ._conv_transpose_rules import Plan, Transposed, crop, output_sizes, transposed, transposed_plan, transposed_shape
 from ._recorded import after, with_batch
 
 if TYPE_CHECKING:

@@ -11,9 +11,19 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ir.checks import MOST_STEP, integer, integers
 from ..ir.graph import Dim, Shape
 from ..rules.windows import bias_rule, letter, transposed_channels_rule, transposed_size
-from ._conv_rules import Plan, channels_last, padding_pairs
+from ._conv_rules import channels_last, padding_pairs
 
-__all__ = ["Transposed", "crop", "output_sizes", "transposed", "transposed_plan", "transposed_shape"]
+__all__ = ["Plan", "Transposed", "crop", "output_sizes", "transposed", "transposed_plan", "transposed_shape"]
+
+
+class Plan(NamedTuple):
+    """How the kernel is called for one shape of input. Space has three axes here, the first ones of size 1 if there are fewer."""
+
+    x: tuple[int, ...]
+    out: tuple[int, ...]
+    pads: tuple[int, ...]
+    shape: tuple[int, ...]  # of the result as the caller sees it
+    layouts: tuple[bool, bool]  # channels-last? of input and result
 
 
 class Transposed(NamedTuple):
@@ -128,4 +138,4 @@ def transposed_plan(t: Transposed, x: tuple[int, ...], weight: tuple[int, ...], 
     pads = [0, 0] * (3 - n)
     for axis, kernel in enumerate(weight[2:]):
         pads += crop(t, axis, kernel)[:2]
-    return Plan(x5, out5, tuple(pads), shape, 0, (t.last, t.last))
+    return Plan(x5, out5, tuple(pads), shape, (t.last, t.last))

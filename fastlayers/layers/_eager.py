@@ -5,13 +5,14 @@ So it chooses its algorithm where models do, gives their bits, and a call of siz
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._locks import Lock
+from ..calls.machine import ARRAYS, Machine
 from ..errors import refuses_shortage
 from ..ir.graph import Graph, Node, Value
 from ..kernels import dispatch
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Eager"]
 
-Pack = Callable[[str, tuple[Any, ...], int | None], Any]
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -63,9 +63,9 @@ class Eager:
         return result
 
     @contextmanager
-    def once(self) -> Iterator[tuple[Mapping[str, Any], Pack] | None]:
-        """Kernels, and what finds packed weights, for sizes that may never come again and so are not bound; None where the
-        program is not the layer's one node as it was written.
+    def once(self) -> Iterator[Machine | None]:
+        """What runs calls of sizes that may never come again, and so are not bound, with packed weights; None where the program
+        is not the layer's one node as it was written.
         """
         program = self._programs.get(1) or self._made(1)
         node, own = program.graph.nodes[-1], self._nodes[-1]
@@ -73,7 +73,11 @@ class Eager:
             yield None
             return
         with self._variant.bound():
-            yield self._variant.kernels, lambda kernel, given, key: program.pack((id(node), kernel, key), kernel, lambda: given)
+            kernels = self._variant.kernels
+            yield ARRAYS._replace(
+                call=lambda kernel, *args: kernels[kernel](*args),
+                pack=lambda kernel, arguments, key=None: program.pack((id(node), kernel, key), kernel, arguments),
+            )
 
     @refuses_shortage("preparing a layer")
     def _made(self, count: int) -> Program:

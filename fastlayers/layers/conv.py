@@ -12,7 +12,7 @@ from ..errors import ArgumentError, refuses_shortage
 from ..functional import conv1d, conv2d, conv3d, squeeze, unsqueeze
 from ..functional._activation_names import IDENTITY, resolve
 from ..functional._conv import attributes, run_conv
-from ..functional._conv_rules import Window, conv_plan, conv_shape, settled, window
+from ..functional._conv_rules import Place, conv_shape, settled, window
 from ..graph.arrays import as_float32
 from ..graph.record import cast, record
 from ..graph.symbol import Symbol
@@ -115,7 +115,7 @@ class _Conv(WithWeight):
             if found is None:
                 return None
             weight, bias = made.constants["weight"], made.constants.get("bias")
-            return run_conv(self._place, shape, x, weight, bias, None, self._activation_code, *found)
+            return run_conv(self._place, shape, x, weight, bias, None, self._activation_code, found)
 
     def _batched(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """A shape with a batch of one where it has none."""
@@ -125,8 +125,6 @@ class _Conv(WithWeight):
     def _plan(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """For an input of this shape, checked: its shape with a batch, and that of the result as the caller sees it."""
         found: Any = conv_shape(self._place, shape, self._weight_shape, None, None)
-        if self._place.padding is None:
-            conv_plan(self._place, shape, self._weight_shape, found)  # checks what "same" comes to
         if len(self._plans) >= _PLANS:
             self._plans.clear()
         plan = self._plans[shape] = self._batched(shape), found
@@ -347,7 +345,7 @@ class DepthwiseConv2d(_DepthwiseConv):
         ]
         return Eager(nodes, {"column": found[0], "row": found[1], **bias}, self._axes + 2), None
 
-    def _passes(self) -> tuple[Window, Window]:
+    def _passes(self) -> tuple[Place, Place]:
         """Where the column and the row of every kernel go."""
         column, row = (_only(self._place, axis) for axis in (0, 1))
         return column, row._replace(groups=self.out_channels)
@@ -367,7 +365,7 @@ class DepthwiseConv2d(_DepthwiseConv):
         result: np.ndarray = record("Conv", cast(given, np.float32), weight, bias, **self._attributes())
         return squeeze(result, 0) if alone else result
 
-    def _along(self, x: Any, place: Window, weight: np.ndarray, bias: Any, activation: Any, residual: Any) -> np.ndarray:
+    def _along(self, x: Any, place: Place, weight: np.ndarray, bias: Any, activation: Any, residual: Any) -> np.ndarray:
         """One of the two passes on a symbolic value."""
         padding: Any = "same" if place.padding is None else place.padding
         layout = "nhwc" if place.last else "nchw"
@@ -377,7 +375,7 @@ class DepthwiseConv2d(_DepthwiseConv):
         )  # fmt: skip
 
 
-def _only(place: Window, axis: int) -> Window:
+def _only(place: Place, axis: int) -> Place:
     """The window of the pass along one of two axes, of kernels that are products of a column and a row."""
 
     def only(values: tuple[int, ...]) -> tuple[int, ...]:

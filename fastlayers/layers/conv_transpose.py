@@ -10,9 +10,8 @@ import numpy as np
 from ..errors import ArgumentError, UnsupportedError, refuses_shortage
 from ..functional import conv_transpose1d, conv_transpose2d, conv_transpose3d
 from ..functional._activation_names import resolve
-from ..functional._conv_rules import Plan
 from ..functional._conv_transpose import pack_transposed, plan_transposed, run_transposed
-from ..functional._conv_transpose_rules import transposed
+from ..functional._conv_transpose_rules import Plan, transposed
 from ..graph.arrays import as_float32
 from ..graph.symbol import Symbol
 from ..ir.checks import integer, integers

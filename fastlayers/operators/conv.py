@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._windows import halves
-from ..calls.conv import kernel_for
-from ..calls.conv_dilated import as_last, dilated_phases, run_dilated
+from ..calls.conv import Convolution, call
 from ..calls.geometry import Window, five, three, three_pads
-from ..kernels.table import BINARY, PAD_MODES, Activation
+from ..kernels.table import BINARY, PAD_MODES
 from ..rules.windows import bias_rule, channels_rule, kernel_rule, letter, transposed_channels_rule, transposed_size
 from ._base import FLOAT32, Spec, View, register
 from ._costs import convolution, transposed
@@ -82,48 +81,12 @@ def conv_lower(n: View, b: Builder) -> Any:
     act, residual = fused(n), b.optional(3)
     late = residual is not None and residual.shape != shape  # a residual that is broadcast comes after the kernel
     own = out if out.shape == shape else b.temp(shape)
-    x5, out5 = ref.view(five(ref.shape, x_last)), own.view(five(shape, out_last))
-    residual5 = None if residual is None or late else residual.view(out5.shape)
-    _call(n, b, place, weight, bias, groups, x5, out5, x_last, out_last, residual5, IDENTITY if late else act)
+    packs, direct = n.get("packs", False), n.get("direct", False)
+    how = Convolution(place, groups, n.get("pad_mode", _ZEROS), x_last, out_last, packs, direct, half_of(n))
+    call(b.machine, how, ref, weight, bias, own, None if late else residual, IDENTITY if late else act)
     if residual is not None and late:
         b.call("binary", own, residual, out, BINARY["add"], act)
     return True
-
-
-def _call(
-    n: View, b: Builder, place: Window, weight: np.ndarray, bias: np.ndarray | None, groups: int, x: Ref, out: Ref,
-    x_last: bool, out_last: bool, residual: Ref | None, act: Activation,
-) -> None:  # fmt: skip
-    """Appends the kernel call that suits the geometry."""
-    pads = three_pads(place.pads or ())
-    weight = weight.reshape(*weight.shape[:2], *three(weight.shape[2:]))
-    stride, dilation = three(place.stride), three(place.dilation)
-    channels, mode = x.shape[-1 if x_last else 1], n.get("pad_mode", _ZEROS)
-    half = half_of(n)
-    name, tile = kernel_for(
-        channels, weight.shape, spatial(out.shape, out_last), groups, stride, dilation, pads, mode,  # type: ignore[arg-type]
-        x_last != out_last, n.get("direct", False), n.get("packs", False), 2 - x_last - out_last if half else None,
-    )  # fmt: skip
-    if name == "conv" and residual is None and max(dilation) > 1 and not n.get("direct", False):
-        shapes = as_last(x.shape, x_last), weight.shape, as_last(out.shape, out_last)
-        once = n.get("packs", False)
-        found = dilated_phases(*shapes, groups, stride, dilation, pads, mode, 2 - x_last - out_last, once)
-        if found is not None:
-            packed = b.pack("winograd_pack", lambda: (weight, bias, found.tile, groups, (1, 1, 1)), found.tile)
-            run_dilated(b.machine, lambda ref, shape, start: ref.view(shape, start), found, packed, x, out, x_last, out_last, act)
-            return
-    if name == "depthwise":
-        packed = b.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, channels))
-        b.call("depthwise", x, packed, out, pads, mode, x_last, residual, act)
-    elif name == "winograd":
-        packed = b.pack("winograd_pack", lambda: (weight, bias, tile, groups, stride), tile)
-        b.call("winograd", x, packed, out, pads, x_last, out_last, residual, act)
-    else:
-        if name == "conv_half":
-            packed = b.pack("conv_half_pack", lambda: (weight, bias, stride, dilation, groups, half))
-        else:
-            packed = b.pack("conv_pack", lambda: (weight, bias, stride, dilation, groups))
-        b.call("conv", x, packed, out, pads, mode, x_last, out_last, residual, act)
 
 
 def conv_run(

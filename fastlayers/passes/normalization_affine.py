@@ -24,6 +24,11 @@ __all__ = ["apply"]
 
 def apply(net: Net) -> None:
     """See the module."""
+    with np.errstate(all="ignore"):  # what leaves float32 is looked for
+        _apply(net)
+
+
+def _apply(net: Net) -> None:
     for at, node in net.each():
         found = _normalization(net, node) if node.op == "BatchNormalization" else _channelwise(net, node)
         if found is None:
@@ -114,6 +119,8 @@ def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift:
     added = (0 if bias is None else bias.astype(np.float64)) * scale + shift
     if scaling.rounds:
         added = added.astype(np.float32)
+    if not _finite(made, added):
+        return False
     names = (net.constant(made, str(before.inputs[1])), net.constant(added, node.outputs[0]))
     net.replace(at, Node(before.op, (before.inputs[0], *names), node.outputs[:1], before.attributes), before)
     return True
@@ -144,14 +151,19 @@ def _behind(net: Net, at: int, node: Node) -> None:
     cut = weight.reshape(groups, -1, *weight.shape[1:])
     moved = cut.astype(np.float64) * shift.reshape(each.shape)
     added = moved.reshape(weight.shape[0], -1).sum(axis=1) + (bias if given is not None else 0)
-    names = (
-        net.constant(times(cut, each).reshape(weight.shape), str(after.inputs[1])),
-        net.constant(added.astype(np.float32), after.outputs[0]),
-    )
+    made, added = times(cut, each).reshape(weight.shape), added.astype(np.float32)
     unread(weight)
+    if not _finite(made, added):
+        return
+    names = (net.constant(made, str(after.inputs[1])), net.constant(added, after.outputs[0]))
     net.replace(
         net.position(after), Node(after.op, (node.inputs[0], *names, *after.inputs[3:]), after.outputs, after.attributes), node
     )
+
+
+def _finite(weight: np.ndarray, bias: np.ndarray) -> bool:
+    """Whether a layer may have these: a sum over infinite weights is NaN, where its multiple, or its quotient by zero, is not."""
+    return bool(np.isfinite(weight).all() and np.isfinite(bias).all())
 
 
 def _zeros_stay(after: Node, shift: np.ndarray) -> bool:

@@ -9,13 +9,14 @@ import pytest
 
 from fastlayers import passes
 from fastlayers.errors import FormatError
+from fastlayers.ir.graph import Graph
 from fastlayers.passes import linear as _linear
 from fastlayers.passes import optimize
 from fastlayers.passes._net import Net
 from tests.each import each
 from tests.program.graphs import graph, node, normal
 
-from .rewrites import BN, CONV, FLOAT, IMAGE, PADS, B, C, W, activation, check, f32, ops, outputs, same
+from .rewrites import BN, CONV, FLOAT, IMAGE, PADS, B, C, W, activation, check, default, f32, ops, outputs, same
 
 # ---- linear --------------------------------------------------------------------------------------------------------------
 
@@ -82,6 +83,32 @@ def test_batch_norm_goes_into_transposed_conv(bias: str, group: int) -> None:
 def test_batch_norm_goes_into_gemm() -> None:
     nodes = [node("h = Gemm(x, w)"), node("y = BatchNormalization(h, s, t, m, v)")]
     assert ops(check({"x": (3, 5)}, nodes, {"w": normal(5, C)} | BN)) == ["Linear"]
+
+
+@pytest.mark.parametrize(("op", "factor"), [("Div", 0.0), ("Mul", 3e38), ("Mul", np.inf)])
+@pytest.mark.parametrize("layer", ["Conv", "ConvTranspose"])
+def test_factors_that_make_weights_infinite_stay(layer: str, op: str, factor: float) -> None:
+    """Sums over infinite weights are NaN, where a sum that is multiplied afterwards has a sign, or is finite."""
+    w = normal(4, 4, 3, 3)
+    w[:, :, 1, 1] = 2
+    nodes = [node(f"h = {layer}(x, w)"), node(f"y = {op}(h, c)")]
+    made = graph({"x": (2, 4, 5, 3)}, nodes, ["y"], {"w": w, "c": f32(*[factor] * 4).reshape(4, 1, 1)})
+    _stays(made, [layer, op])
+
+
+def test_an_affine_that_makes_weights_infinite_stays() -> None:
+    constants = {name: array[:3] for name, array in BN.items()} | {"s": f32(3e38, 3e38, 3e38), "w": 2 + abs(normal(5, 3, 3, 3))}
+    nodes = [node("h = BatchNormalization(x, s, t, m, v)"), node("y = Conv(h, w)")]
+    _stays(graph({"x": IMAGE}, nodes, ["y"], constants), ["Affine", "Conv"])
+
+
+def _stays(made: Graph, expected: list[str]) -> None:
+    """Passes leave the operators, and with them NaN, infinities and what is finite."""
+    changed, x = optimize(made), 1e-3 * normal(*made.inputs[0].shape)
+    assert sorted(n.op for n in changed.nodes) == sorted(expected)
+    with np.errstate(all="ignore"):
+        (want,), (got,) = outputs(made, [x], "reference"), outputs(changed, [x], default())
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-6 * np.abs(want[np.isfinite(want)]).max(initial=0))
 
 
 def test_batch_norm_alone_becomes_affine() -> None:

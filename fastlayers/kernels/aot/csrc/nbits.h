@@ -84,7 +84,7 @@ static void fl_f32_nbits_panels(const fl_nbits *p, int64_t k0, int64_t klen, flo
   else if (p->bits == 4)
     zeros ? fl_nbits_panels_of(4, 1, p, k0, klen, to) : fl_nbits_panels_of(4, 0, p, k0, klen, to);
   else
-    zeros ? fl_nbits_panels_of(2, 1, p, k0, klen, to) : fl_nbits_panels_of(2, 0, p, k0, klen, to);
+    fl_nbits_panels_of(2, 1, p, k0, klen, to);
 }
 
 /* m rows of k floats as bytes, in blocks: see fl_nbits. A block whose largest value is not finite has the step NaN; one whose step would
@@ -146,15 +146,16 @@ FL_INLINE void fl_nbits_finish(const fl_nbits *p, int64_t i, int64_t j, const vf
 FL_INLINE const uint8_t *fl_nbits_at(const fl_nbits *p, int64_t j) { return p->weights + j * p->blocks * p->record; }
 FL_INLINE int64_t fl_nbits_within(const fl_nbits *p, int64_t j) { return j * FL_PANEL < p->n ? j : (p->n - 1) / FL_PANEL; }
 
-/* Tiles of four rows, two and one, some panels at a time: `one` of a tile of one row, `more`, of which that is a multiple, of the others. */
+/* Tiles of one row and of four (NULL where there are none), some panels at a time: `one` of a tile of one row, `more`, of which that is a
+ * multiple, of four. Each tile is code of its own, and a wheel has little room: two rows are two tiles of one, and levels of processors
+ * that few have left have no others. */
 FL_INLINE void fl_nbits_walk(const fl_nbits *p, const fl_nbits_fn *tiles, const int one, const int more) {
   for (int64_t j = 0; j * FL_PANEL < p->n; j += one)
     for (int64_t i = 0; i < p->m;) {
-      const int64_t left = p->m - i;
-      const int t = left >= 4 ? 2 : left >= 2 ? 1 : 0;
+      const int t = p->m - i >= 4 && tiles[1];
       for (int64_t q = j; q < j + one && q * FL_PANEL < p->n; q += t ? more : one)
         tiles[t](p, i, q);
-      i += 1 << t;
+      i += t ? 4 : 1;
     }
 }
 
@@ -213,40 +214,40 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
       FL_UNROLL for (int r = 0; r < rows; r++) fl_nbits_finish(p, i0 + r, j0 + t, total[r] + t * (FL_PANEL / VW));
 }
 
-/* Panels of a tile of one row, of two and four: chains enough to hide what a multiply-add takes, and no more than registers hold. */
+/* Panels of a tile of one row, and of four: chains enough to hide what a multiply-add takes, and no more than registers hold. */
 #define FL_NBITS_ONE (VW == 16 ? 4 : 1)
 #define FL_NBITS_MORE (VW == 16 ? 2 : 1)
 
-#define FL_NBITS_EXACT(bits, zeros)                                                                                              \
-  static __attribute__((noinline)) void fl_nbits_exact_1_##bits##_##zeros(const fl_nbits *p, int64_t i, int64_t j) {             \
-    fl_nbits_exact_tile(bits, zeros, 1, FL_NBITS_ONE, p, i, j);                                                                  \
-  }                                                                                                                              \
-  static __attribute__((noinline)) void fl_nbits_exact_2_##bits##_##zeros(const fl_nbits *p, int64_t i, int64_t j) {             \
-    fl_nbits_exact_tile(bits, zeros, 2, FL_NBITS_MORE, p, i, j);                                                                 \
-  }                                                                                                                              \
-  static __attribute__((noinline)) void fl_nbits_exact_4_##bits##_##zeros(const fl_nbits *p, int64_t i, int64_t j) {             \
-    fl_nbits_exact_tile(bits, zeros, 4, FL_NBITS_MORE, p, i, j);                                                                 \
+#define FL_NBITS_EXACT(rows, bits, zeros, panels)                                                                                 \
+  static __attribute__((noinline)) void fl_nbits_exact_##rows##_##bits##_##zeros(const fl_nbits *p, int64_t i, int64_t j) {       \
+    fl_nbits_exact_tile(bits, zeros, rows, panels, p, i, j);                                                                      \
   }
-#define FL_NBITS_EACH(way, bits, zeros)                                                                                          \
-  {fl_nbits_##way##_1_##bits##_##zeros, fl_nbits_##way##_2_##bits##_##zeros, fl_nbits_##way##_4_##bits##_##zeros}
 
-FL_NBITS_EXACT(8, 1)
-FL_NBITS_EXACT(4, 1)
-FL_NBITS_EXACT(2, 1)
+FL_NBITS_EXACT(1, 8, 1, FL_NBITS_ONE)
+FL_NBITS_EXACT(1, 4, 1, FL_NBITS_ONE)
+FL_NBITS_EXACT(1, 2, 1, FL_NBITS_ONE)
+#if VW >= 8
+FL_NBITS_EXACT(4, 8, 1, FL_NBITS_MORE)
+FL_NBITS_EXACT(4, 4, 1, FL_NBITS_MORE)
+FL_NBITS_EXACT(4, 2, 1, FL_NBITS_MORE)
+#define FL_NBITS_EACH(bits, zeros) {fl_nbits_exact_1_##bits##_##zeros, fl_nbits_exact_4_##bits##_##zeros}
+#else
+#define FL_NBITS_EACH(bits, zeros) {fl_nbits_exact_1_##bits##_##zeros, NULL}
+#endif
 #if VW == 16 /* where a table has the zero point taken away already */
-FL_NBITS_EXACT(4, 0)
-FL_NBITS_EXACT(2, 0)
+FL_NBITS_EXACT(1, 4, 0, FL_NBITS_ONE)
+FL_NBITS_EXACT(4, 4, 0, FL_NBITS_MORE)
 #endif
 
 static void fl_f32_nbits_exact(const fl_nbits *p) {
 #if VW == 16
-  static const fl_nbits_fn four[3] = FL_NBITS_EACH(exact, 4, 0), two[3] = FL_NBITS_EACH(exact, 2, 0);
-  if (p->kind == FL_NBITS_HALF && p->bits < 8) {
-    fl_nbits_walk(p, p->bits == 4 ? four : two, FL_NBITS_ONE, FL_NBITS_MORE);
+  static const fl_nbits_fn four[2] = FL_NBITS_EACH(4, 0);
+  if (p->kind == FL_NBITS_HALF && p->bits == 4) {
+    fl_nbits_walk(p, four, FL_NBITS_ONE, FL_NBITS_MORE);
     return;
   }
 #endif
-  static const fl_nbits_fn tiles[3][3] = {FL_NBITS_EACH(exact, 2, 1), FL_NBITS_EACH(exact, 4, 1), FL_NBITS_EACH(exact, 8, 1)};
+  static const fl_nbits_fn tiles[3][2] = {FL_NBITS_EACH(2, 1), FL_NBITS_EACH(4, 1), FL_NBITS_EACH(8, 1)};
   fl_nbits_walk(p, tiles[p->bits / 4], FL_NBITS_ONE, FL_NBITS_MORE);
 }
 

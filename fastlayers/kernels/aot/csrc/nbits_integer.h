@@ -78,25 +78,36 @@ FL_INLINE FL_DOT_TARGET void FL_NBITS_(tile)(const int bits, const int zeros, co
                                                                                          int64_t j) {                            \
     FL_NBITS_(tile)(bits, zeros, rows, panels, p, i, j);                                                                         \
   }
-#define FL_NBITS_TILES(bits, zeros)                                                                                              \
-  FL_NBITS_TILE(bits, zeros, 1, FL_NBITS_ONE)                                                                                    \
-  FL_NBITS_TILE(bits, zeros, 2, FL_NBITS_MORE)                                                                                   \
-  FL_NBITS_TILE(bits, zeros, 4, FL_NBITS_MORE)
-FL_NBITS_TILES(2, 0)
-FL_NBITS_TILES(2, 1)
-FL_NBITS_TILES(4, 0)
-FL_NBITS_TILES(4, 1)
-FL_NBITS_TILES(8, 0)
-FL_NBITS_TILES(8, 1)
+FL_NBITS_TILE(2, 1, 1, FL_NBITS_ONE)
+FL_NBITS_TILE(4, 1, 1, FL_NBITS_ONE)
+FL_NBITS_TILE(8, 1, 1, FL_NBITS_ONE)
+#if defined(FL_NBITS_DOT) || VW == 8
+#define FL_NBITS_OF(bits, zeros) {FL_NBITS_(1_##bits##_##zeros), FL_NBITS_(4_##bits##_##zeros)}
+FL_NBITS_TILE(2, 1, 4, FL_NBITS_MORE)
+FL_NBITS_TILE(4, 1, 4, FL_NBITS_MORE)
+FL_NBITS_TILE(8, 1, 4, FL_NBITS_MORE)
+#else
+#define FL_NBITS_OF(bits, zeros) {FL_NBITS_(1_##bits##_##zeros), NULL}
+#endif
+#ifdef FL_NBITS_DOT /* without zero points, sums begin with what these would take away: the same bits, for less work */
+FL_NBITS_TILE(4, 0, 1, FL_NBITS_ONE)
+FL_NBITS_TILE(4, 0, 4, FL_NBITS_MORE)
+FL_NBITS_TILE(8, 0, 1, FL_NBITS_ONE)
+FL_NBITS_TILE(8, 0, 4, FL_NBITS_MORE)
+#endif
 
 static void FL_NAME4(fl_nbits_integer_, FL_NBITS_WAY, , )(const fl_nbits *p) {
-#define FL_NBITS_OF(bits, zeros) {FL_NBITS_(1_##bits##_##zeros), FL_NBITS_(2_##bits##_##zeros), FL_NBITS_(4_##bits##_##zeros)}
-  static const fl_nbits_fn tiles[3][2][3] = {
-      {FL_NBITS_OF(2, 0), FL_NBITS_OF(2, 1)}, {FL_NBITS_OF(4, 0), FL_NBITS_OF(4, 1)}, {FL_NBITS_OF(8, 0), FL_NBITS_OF(8, 1)}};
-  fl_nbits_walk(p, tiles[p->bits / 4][p->kind != FL_NBITS_HALF], FL_NBITS_ONE, FL_NBITS_MORE);
+#ifdef FL_NBITS_DOT
+  static const fl_nbits_fn plain[2][2] = {FL_NBITS_OF(4, 0), FL_NBITS_OF(8, 0)};
+  if (p->kind == FL_NBITS_HALF && p->bits >= 4) {
+    fl_nbits_walk(p, plain[p->bits / 8], FL_NBITS_ONE, FL_NBITS_MORE);
+    return;
+  }
+#endif
+  static const fl_nbits_fn tiles[3][2] = {FL_NBITS_OF(2, 1), FL_NBITS_OF(4, 1), FL_NBITS_OF(8, 1)};
+  fl_nbits_walk(p, tiles[p->bits / 4], FL_NBITS_ONE, FL_NBITS_MORE);
 }
 
 #undef FL_NBITS_
 #undef FL_NBITS_TILE
-#undef FL_NBITS_TILES
 #undef FL_NBITS_OF

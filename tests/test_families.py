@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
-STOREYS = ("kernels/reference", "functional", "layers", "operators", "passes")
+STOREYS = ("kernels/reference", "calls", "functional", "layers", "operators", "passes")
 ALL = "*all*"
 
 

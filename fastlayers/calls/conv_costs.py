@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ..kernels.winograd_points import kinds, sides, terms_of, tiles_of
 
@@ -42,6 +43,7 @@ _GAIN, _GAIN_ONCE = 1.15, 0.95
 _GAIN_STRIDED, _STRIDED_PAIRS = 1.3, 2**15
 
 
+@lru_cache(1024)  # layers of a network are alike, and each asks whenever it is bound
 def choose(
     out_shape_dhw: tuple[int, int, int],
     channels_in: int,
@@ -143,6 +145,7 @@ def _packing(kernel: tuple[int, ...], tile: int, pairs: int, stride: tuple[int, 
     return _PACK_CALL + pairs * (_PACK * terms_of(kernel) * math.prod(kinds(kernel, tile, stride)) - _REORDER * math.prod(kernel))
 
 
+@lru_cache(256)
 def _deep(depth: int, kernel: tuple[int, ...], step: int = 1) -> tuple[float, int]:
     """Average number of taps, as terms of products, of a slice, and the number that any slice has: those in the padding are
     left out. The direct convolution does so too.

@@ -39,7 +39,7 @@ def _part(array: np.ndarray, shape: tuple[int, ...], start: int) -> np.ndarray:
 
 ARRAYS = Machine(
     lambda kernel, *args: dispatch.kernel(kernel)(*args),
-    lambda x, shape: x.reshape(shape),
+    np.ndarray.reshape,
     dispatch.empty,
     _part,
     lambda kernel, arguments, key=None: dispatch.kernel(kernel)(*arguments()),

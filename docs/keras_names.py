@@ -1,4 +1,4 @@
-"""What Keras 3.15 has: the classes of keras.layers, and those of keras.ops as files name them; for make_operators.py."""
+"""Names of Keras 3.15: the classes of keras.layers, and those of keras.ops as files name them; for make_operators.py."""
 
 from __future__ import annotations
 

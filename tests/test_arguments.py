@@ -130,7 +130,7 @@ def test_a_wrong_option_is_no_error_about_a_shape() -> None:
 
 
 def test_an_axis_has_two_words() -> None:
-    """What torch calls dim may be called axis, and the reverse; both at once are refused."""
+    """An argument that torch calls dim may be called axis, and the reverse; both at once are refused."""
     seen = set()
     for call in calls():
         words = [name for name in ("dim", "axis") if name in call.arguments]

@@ -17,7 +17,7 @@ __all__ = ["Plan", "Transposed", "crop", "output_sizes", "transposed", "transpos
 
 
 class Plan(NamedTuple):
-    """How the kernel is called for one shape of input. Space has three axes here, the first ones of size 1 if there are fewer."""
+    """Arguments of the kernel for one shape of input. Space has three axes here, the first ones of size 1 if there are fewer."""
 
     x: tuple[int, ...]
     out: tuple[int, ...]

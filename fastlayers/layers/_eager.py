@@ -64,7 +64,7 @@ class Eager:
 
     @contextmanager
     def once(self) -> Iterator[Machine | None]:
-        """What runs calls of sizes that may never come again, and so are not bound, with packed weights; None where the program
+        """A runner of calls of sizes that may not come again, and so are not bound, with packed weights; None where the program
         is not the layer's one node as it was written.
         """
         program = self._programs.get(1) or self._made(1)

@@ -1,4 +1,4 @@
-"""What is known of a graph bound to sizes, and the bindings of a graph by what binds them: those that ran last, as far as their
+"""Records of graphs bound to sizes, and the bindings of a graph by what binds them: those that ran last, as far as their
 bytes allow.
 """
 

@@ -15,7 +15,7 @@ __all__ = ["Known"]
 
 
 class Known(NamedTuple):
-    """What is known of a graph.
+    """Facts of a graph that hold for all sizes.
 
     `native`: whether a NumPy fallback is an error. `rounds`: the most that the loops of one run may take together, `most`: the
     most bytes that it may. `nest`: gives what binds a loop or a branch whose sizes do not depend on values; None where that must

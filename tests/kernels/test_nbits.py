@@ -24,7 +24,7 @@ Weights = tuple[Any, ...]
 
 
 def weights(n: int, k: int, bits: int = 4, block: int = 32, zeros: Any = None, bias: bool = True) -> Weights:
-    """What `nbits_pack` takes. Zero points that are floats are no whole numbers."""
+    """Arguments of `nbits_pack`. Zero points that are floats are no whole numbers."""
     rng, blocks = np.random.default_rng(n * k + bits), -(-k // block)
     numbers = rng.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8)
     scales = rng.uniform(0.5, 1.5, (n, blocks)).astype(np.float32)
@@ -108,7 +108,7 @@ def test_integer_sums_by_hand(variant: str) -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, 1e-45])
 def test_values_at_the_ends_of_floats(value: float, variant: str) -> None:
-    """What is no number makes its row NaN or infinite, and no other one."""
+    """NaN and infinity make their own row NaN or infinite, and no other."""
     given = weights(20, 90, 4, 32, np.uint8, bias=False)
     for m in (2, 6):
         x = rows(m, 90)

@@ -118,6 +118,68 @@ def test_arrows_point_down() -> None:
     assert offenders(PYTHON, upward) == []
 
 
+# Groups of files that import one another, if only within functions; imports for types alone do not count. None may be added.
+CIRCLES = [
+    {"graph.arrays", "graph.record", "graph.symbol"},
+    {"kernels.cuda._device", "kernels.cuda._exchange"},
+    {"layers._fuse", "layers.container"},
+    {"model.loading", "model.model", "model.origin"},
+]
+
+
+def circles(package: Path) -> list[set[str]]:
+    """Sets of files of a package that reach one another, by their names in it."""
+
+    def name_of(path: Path) -> str:
+        parts = path.relative_to(package).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    names = {name_of(path): path for path in package.rglob("*.py")}
+    arrows: dict[str, set[str]] = {}
+    for name, path in names.items():
+        typed = {
+            line
+            for node, _ in statements(tree_of(path).body)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for inner, _ in statements(node.body)
+            for line in [getattr(inner, "lineno", 0)]
+        }
+        found = {
+            full.removeprefix("fastlayers.")
+            for line, full in imported(path)
+            if line not in typed and full.startswith("fastlayers.")
+        }
+        # "a.b.c" is the file c of the package a.b, or something that the file a.b has.
+        arrows[name] = {
+            part for full in found for part in [full if full in names else full.rpartition(".")[0]] if part in names
+        } - {name}
+    reach = {name: set(to) for name, to in arrows.items()}
+    for middle in names:
+        for name in names:
+            if middle in reach[name]:
+                reach[name] |= reach[middle]
+    knots = {
+        frozenset({name, *(other for other in reach[name] if name in reach[other])}) for name in names if name in reach[name]
+    }
+    return sorted(map(set, knots), key=sorted)
+
+
+def test_circles_of_files_may_only_shrink() -> None:
+    assert circles(PACKAGE) == CIRCLES
+
+
+def test_a_circle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    package = tmp_path / "fastlayers"
+    for name, text in {
+        "a": "from . import b\n", "b": "def f():\n    from .c import g\n", "c": "from .a import f\n",
+        "d": "if TYPE_CHECKING:\n    from .e import x\n", "e": "from .d import y\n",
+    }.items():  # fmt: skip
+        (package / "sub").mkdir(parents=True, exist_ok=True)
+        (package / "sub" / f"{name}.py").write_text(text)
+    assert circles(package) == [{"sub.a", "sub.b", "sub.c"}]
+
+
 def test_every_package_has_its_storey() -> None:
     """A new folder or module is told what it may import; nothing is listed that is not there."""
     found = {storey_of(path) for path in PYTHON}

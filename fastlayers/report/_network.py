@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .._html import clean, shares
 from .._tuples import NamedTuple
 from ._layout import HEIGHT, WIDTH, Layout, layout
-from .data import Report
 from .text import count, three
+
+if TYPE_CHECKING:
+    from .data import Report
 
 __all__ = ["drawing", "weight"]
 

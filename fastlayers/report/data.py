@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from .._tuples import NamedTuple
@@ -10,8 +9,6 @@ from ..program.steps import Step
 from ._limits import Limits
 
 __all__ = ["Report", "StepReport", "ValueReport"]
-
-FORMAT = 1  # of `Report.dict`: raised when a key goes or changes its meaning
 
 
 class ValueReport(NamedTuple):
@@ -197,10 +194,3 @@ class Report(NamedTuple):
         told += [f"{len(self.numpy_steps)} in numpy"] if self.numpy_steps else []
         told += [f"best run {1e6 * min(self.runs):.1f} us"] if self.runs else []
         return f"<Report: {', '.join(told)}; print it for the table>"
-
-
-def chosen(report: Report, top: int) -> Sequence[StepReport]:
-    """All steps in order, or the `top` that cost most."""
-    if top <= 0:
-        return report.steps
-    return sorted(report.steps, key=lambda s: (-s.total, -s.step.multiply_adds))[:top]

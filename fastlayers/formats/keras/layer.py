@@ -16,9 +16,10 @@ from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
 from ...operators.narrow import narrowed
 from .build import BFLOAT16, FLOAT16, FLOAT32, Build, Refused, Tensor
+from .operation import OPERATIONS
 from .words import OBJECT, Words, unread
 
-__all__ = ["LAYERS", "Context", "Entry", "Layer", "layer"]
+__all__ = ["LAYERS", "OTHERS", "Context", "Entry", "Layer", "layer"]
 
 # Models, whose layers cast by themselves, and what gives whatever dtype it is given.
 _AS_THEY_ARE = ("Sequential", "Functional", "Model", "InputLayer", "TFOpLambda", "SlicingOpLambda")
@@ -56,6 +57,7 @@ class Entry(NamedTuple):
 
 
 LAYERS: dict[str, Entry] = {}
+OTHERS: dict[str, Entry] = {}  # of what is no class of layers: "operation"
 
 
 def not_read(what: str, kind: str) -> str:
@@ -150,9 +152,7 @@ class Layer:
         self.operation = operation and not context.old and (layer_too or self._is_operation())
         custom = data.get("registered_name")
         if self.operation:
-            from .ops import OPERATION
-
-            found = OPERATION
+            found = OTHERS["operation"]
         elif isinstance(custom, str) and ">" in custom:
             found = None
             self.kind = custom
@@ -207,8 +207,6 @@ class Layer:
             self.context.refuse(f"{self.kind[:80]} with {word!s:.80}={value!r:.80}, which is not read", "/".join(self.path))
 
     def _is_operation(self) -> bool:
-        from .ops import OPERATIONS
-
         return self.kind in OPERATIONS or str(self.data.get("module", "")).startswith(("keras.src.ops", "keras.ops"))
 
     # ---- asking ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 from .build import BOOL, INT32, INT64, MOST_FILLED, Build, Refused, Tensor
 from .layer import tensors
-from .ops import OPERATIONS, as_tensor, integer, listed, put
+from .operation import OPERATIONS, as_tensor, integer, listed, put
 
 __all__: list[str] = []
 

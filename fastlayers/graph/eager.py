@@ -42,7 +42,7 @@ _PROGRAM = "fastlayers.program"
 
 
 class Plan(NamedTuple):
-    """What runs a call: `kernels.aot.calls` reads it by position.
+    """A program for a call of known sizes: `kernels.aot.calls` reads it by position.
 
     Attributes:
         runner: of the program, which takes the arrays that are no constants.
@@ -192,7 +192,7 @@ def _program(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> tuple[Any, bool, Any]:
-    """What runs the function on arrays of these shapes in compiled kernels alone, whether it returns one array, and the program.
+    """A runner of the function on arrays of these shapes by compiled kernels alone, whether it returns one array, and the program.
 
     Sizes are known as they are recorded: with open ones a function may record what is not right for all. `constants` are arrays
     by their positions; kernels are those that the function chooses, which packs them in every call.

@@ -26,7 +26,7 @@ FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
 
 
 class Op:
-    """What is declared of one function that can be recorded.
+    """The declaration of a function that can be recorded.
 
     Args:
         name: its name.

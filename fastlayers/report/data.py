@@ -1,4 +1,4 @@
-"""What is known of a bound network: a `Report` of its steps, measured or not."""
+"""A bound network's `Report`: its steps, measured or not."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class StepReport(NamedTuple):
 
     @property
     def where(self) -> str:
-        """What runs it, in words."""
+        """The kernels that run it, in words."""
         return " ".join(self.step.kernels) or "(view)"
 
 
@@ -111,12 +111,12 @@ class Report(NamedTuple):
 
     @property
     def multiply_adds(self) -> int:
-        """Of all steps, each once."""
+        """Multiply-adds of all steps, each once."""
         return sum(s.step.multiply_adds for s in self.steps)
 
     @property
     def parameters(self) -> int:
-        """Of all steps."""
+        """Parameters of all steps."""
         return sum(s.step.parameters for s in self.steps)
 
     @property

@@ -39,7 +39,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Entry(NamedTuple):
-    """What is known of a class of layers.
+    """A class of layers: how it runs, and what a file may say of it.
 
     `weights` names the layer's own weights in Keras' order, `fixed` those that are not trained, which come after; `children`
     gives its sublayers with the path that they have in a file. `mask`: "keep" hands the mask of the first input on, "drop" does
@@ -61,7 +61,7 @@ OTHERS: dict[str, Entry] = {}  # of what is no class of layers: "operation"
 
 
 def not_read(what: str, kind: str) -> str:
-    """What an error says of a layer or an operation that is not read."""
+    """The text of an error about a layer or an operation that is not read."""
     if kind in _GIVEN_CODE:
         return f"a function of Python's own ({kind}), which is never run"
     return f"{what} {kind[:80]}"
@@ -91,7 +91,7 @@ def layer(
 
 
 class Context:
-    """What all layers of a file share: Keras' version, what is refused, and the layers that are used more than once."""
+    """State that all layers of a file share: Keras' version, what is refused, and the layers that are used more than once."""
 
     def __init__(self, where: str, version: tuple[int, int], backend: str | None) -> None:
         self.where, self.version, self.backend = where, version, backend

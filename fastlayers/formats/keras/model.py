@@ -85,7 +85,7 @@ def _graph(model: Layer, b: Build) -> Graph:
 
 
 def _first(model: Layer) -> Layer:
-    """What tells the input of a Sequential: its InputLayer, or the first layer's own shape."""
+    """The source of a Sequential's input shape: its InputLayer, or the first layer's own shape."""
     data = model.config["layers"]
     if not data:
         model.fail("it has no layers")

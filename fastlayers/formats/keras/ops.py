@@ -33,7 +33,7 @@ def _run(this: Layer, b: Build, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def naturally(b: Build, function: Operation, args: Any, given: dict[str, Any]) -> Any:
-    """What a function makes of tensors, computed in float32: float16 again where all its floats were, and it names no dtype."""
+    """A function's results, computed in float32: float16 again where all its floats were, and it names no dtype."""
     floats = [t for t in tensors([list(args), given]) if t.dtype.kind == "f"]
     half = bool(floats) and all(t.dtype == FLOAT16 for t in floats) and given.get("dtype") is None
     args, given = mapped((list(args), given), lambda t: b.floats(t) if t.dtype == FLOAT16 else t)
@@ -120,7 +120,7 @@ def mod(b: Build, x1: Any, x2: Any) -> Tensor:
 
 @put("NotEqual")
 def not_equal(b: Build, x1: Any, x2: Any) -> Tensor:
-    """Where two differ."""
+    """Elementwise: whether two values differ."""
     return b.op("Not", b.two("Equal", literal(x1), literal(x2)))
 
 

@@ -192,7 +192,7 @@ def _program(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> tuple[Any, bool, Any]:
-    """A runner of the function on arrays of these shapes by compiled kernels alone, whether it returns one array, and the program.
+    """A runner of the function on arrays of these shapes by kernels alone, whether it returns one array, and its program.
 
     Sizes are known as they are recorded: with open ones a function may record what is not right for all. `constants` are arrays
     by their positions; kernels are those that the function chooses, which packs them in every call.

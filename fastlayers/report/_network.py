@@ -43,7 +43,7 @@ def drawing(report: Report, widest: float = 1100.0, most: int = MOST) -> str:
 
 
 def _edges(report: Report, home: dict[int, int]) -> list[tuple[int, int]]:
-    """The edges from a box to those that read its results; boxes of different parts, whose values are not related, follow each other."""
+    """The edges from a box to those that read its results; boxes of different parts, of unrelated values, follow each other."""
     makers: dict[tuple[int, int], int] = {}
     found: dict[tuple[int, int], None] = {}
     before = -1

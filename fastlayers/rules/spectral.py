@@ -26,7 +26,7 @@ def pairs_rule(op: str, x: Shape) -> None:
 
 
 def points_rule(op: str, size: Dim, axis: int, reals: bool) -> Dim:
-    """The number of points of a transform of all that x has along an axis; `reals`: of the half spectrum that they are made of."""
+    """The points of a transform of all that x has along an axis; `reals`: of the half spectrum that they are made of."""
     if not isinstance(size, int):
         return None if reals else size
     if size < 1 + reals:

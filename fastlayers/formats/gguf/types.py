@@ -29,7 +29,8 @@ class Kind(NamedTuple):
     bits: int = 8  # that hold every number
     origin: int = 0
     apart: Callable[[Array], Apart] | None = None
-    minus: bool = False
+    minimum: bool = False
+    minus: bool = False  # what is added is subtracted
 
     def bytes_of(self, shape: tuple[int, ...], where: str) -> int:
         """The bytes of a tensor. Raises if its rows are no whole blocks, or if it is beyond any memory."""
@@ -109,12 +110,12 @@ KINDS: dict[int, Kind] = {
     1: Kind("F16", codec("<f2")),
     30: Kind("BF16", codec("<u2", widen_bfloat16)),
     2: Kind("Q4_0", None, 32, 18, 32, 4, 8, _q4_0),
-    3: Kind("Q4_1", None, 32, 20, 32, 4, 0, _q4_1),
+    3: Kind("Q4_1", None, 32, 20, 32, 4, 0, _q4_1, True),
     6: Kind("Q5_0", None, 32, 22, 32, 8, 16, _q5_0),
-    7: Kind("Q5_1", None, 32, 24, 32, 8, 0, _q5_1),
+    7: Kind("Q5_1", None, 32, 24, 32, 8, 0, _q5_1, True),
     8: Kind("Q8_0", None, 32, 34, 32, 8, 128, _q8_0),
-    12: Kind("Q4_K", None, 256, 144, 32, 4, 0, _q4_k, True),
-    13: Kind("Q5_K", None, 256, 176, 32, 8, 0, _q5_k, True),
+    12: Kind("Q4_K", None, 256, 144, 32, 4, 0, _q4_k, True, True),
+    13: Kind("Q5_K", None, 256, 176, 32, 8, 0, _q5_k, True, True),
     14: Kind("Q6_K", None, 256, 210, 16, 8, 32, _q6_k),
     28: Kind("F64", codec("<f8")),
     24: Kind("I8", codec("i1")),

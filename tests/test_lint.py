@@ -31,7 +31,7 @@ STOREYS = (
     "version", "tuples", "errors", "lazy", "groups", "log", "html", "windows", "machine", "cpus", "locks",
     "foreign", "distinct", "masked", "extras", "arguments", "deadline", "held", "threadpools", "threads", "forks", "example",
     "kernels", "cuda", "ir", "rules", "calls", "operators", "batch", "program", "passes", "graph", "functional", "layers",
-    "formats", "stream", "report", "model", "fastlayers", "onnx_backend", "ort", "testing", "integrations", "serve",
+    "formats", "stream", "report", "model", "fastlayers", "text", "onnx_backend", "ort", "testing", "integrations", "serve",
     "cli", "__main__",
 )  # fmt: skip
 # What is below a storey and none of its business nevertheless.

@@ -202,7 +202,7 @@ def test_no_function_has_the_name_of_a_module(package: str) -> None:
 
 def test_completion_shows_what_is_public_and_nothing_else() -> None:
     shown = {name for name in dir(fl) if not name.startswith("_")}
-    modules = {"cuda", "formats", "ort", "stream"}  # which `fl.` finds too
+    modules = {"cuda", "formats", "ort", "stream", "text"}  # which `fl.` finds too
     assert shown - set(fl.__all__) <= modules | {"model"}
     assert {name for name in dir(fl.functional) if not name.startswith("_")} == set(fl.functional.__all__)
 

@@ -530,11 +530,11 @@ def _reshape(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 RULES: dict[str, Rule] = {
-    "elementwise": _elementwise, "channels": _channels, "matmul": _matmul, "linear": _linear, "gemm": _gemm, "lrn": _lrn,
-    "cumsum": _running, "recurrent": _recurrent, "along": _along(False), "from_axis": _along(True), "reduce": _reduce,
-    "convolution": _leading, "image": _leading, "window": _window, "pad": _pad, "gather": _gather, "concat": _concat,
-    "slice": _slice, "split": _split, "transpose": _transpose, "flatten": _flatten, "reshape": _reshape, "squeeze": _squeeze,
-    "unsqueeze": _unsqueeze,
+    "elementwise": _elementwise, "channels": _channels, "matmul": _matmul, "linear": _linear, "product": _product, "gemm": _gemm,
+    "lrn": _lrn, "cumsum": _running, "recurrent": _recurrent, "along": _along(False), "from_axis": _along(True),
+    "reduce": _reduce, "convolution": _leading, "image": _leading, "window": _window, "pad": _pad, "gather": _gather,
+    "concat": _concat, "slice": _slice, "split": _split, "transpose": _transpose, "flatten": _flatten, "reshape": _reshape,
+    "squeeze": _squeeze, "unsqueeze": _unsqueeze,
 }  # fmt: skip
 
 # Rules of operators that streams do not run, or run in another way.
@@ -552,7 +552,7 @@ NAMED: dict[str, Rule] = {
         (_attention, "Attention DotAttention"),
         (_scaled, "ScaledAttention"),
         (_matmul, "FusedMatMul"),
-        (_product, "MatMulInteger MatMulIntegerToFloat MatMulNBits QGemm QLinearMatMul"),
+        (_product, "MatMulInteger MatMulIntegerToFloat QGemm QLinearMatMul"),
         (_quantize, "DequantizeLinear QuantizeLinear"),
         (_qsoftmax, "QLinearSoftmax"),
         (_running, "CumProd"),

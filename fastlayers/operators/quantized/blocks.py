@@ -15,7 +15,7 @@ from ...kernels.table import NBITS_SUMS
 from .._base import Spec, View, register
 from .._costs import product
 from .._traits import Traits
-from ..fused import IDENTITY
+from ..fused import finished, fused
 from .parameters import Arrays
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def run(
     n: View, x: np.ndarray, packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None = None, order: None = None,
     bias: np.ndarray | None = None,
 ) -> Arrays:  # fmt: skip
-    """x Wᵀ + bias, summed in float64."""
+    """act(x Wᵀ + bias), summed in float64."""
     y = x.astype(np.float64) @ weights(n, packed, scales, zeros).T.astype(np.float64)
-    return (np.asarray(y if bias is None else y + bias, x.dtype),)
+    return (finished(n, np.asarray(y if bias is None else y + bias, x.dtype)),)
 
 
 def lower(n: View, b: Builder) -> Any:
@@ -101,7 +101,7 @@ def lower(n: View, b: Builder) -> Any:
     rows = math.prod(x.shape[:-1])
     x, out = x.view((rows, terms)), out.view((rows, columns))
     if block > _MOST:
-        b.call("linear", x, b.pack("linear_pack", lambda: (weights(n, packed, scales, zeros), bias)), out, None, IDENTITY)
+        b.call("linear", x, b.pack("linear_pack", lambda: (weights(n, packed, scales, zeros), bias)), out, None, fused(n))
         return True
 
     def arguments() -> tuple[Any, ...]:
@@ -109,8 +109,14 @@ def lower(n: View, b: Builder) -> Any:
         return packed.reshape(columns, blocks, -1), scales.reshape(columns, blocks), origin, bias, terms, bits
 
     sums = NBITS_SUMS["integer" if n.get("accuracy_level", 0) == 4 else "exact"]
-    b.call("nbits", x, b.pack("nbits_pack", arguments), out, sums, IDENTITY)
+    b.call("nbits", x, b.pack("nbits_pack", arguments), out, sums, fused(n))
     return True
 
 
-register("MatMulNBits", infer, run, lower, Traits(multiply_adds=product))
+register(
+    "MatMulNBits",
+    infer,
+    run,
+    lower,
+    Traits(time="product", multiply_adds=product, epilogue=("activation",), weights=(1, 2, 3, 5)),
+)

@@ -1,12 +1,28 @@
-"""What stands where a model has no compiled runner, or has been closed."""
+"""What stands where a model has no compiled runner, or no caches, or has been closed."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
 
-__all__ = ["Closed", "NoRunner"]
+if TYPE_CHECKING:
+    from ..ir.graph import Graph
+    from ..program import Program
+
+__all__ = ["Closed", "NoRunner", "growing"]
+
+# Operators that append to a cache.
+_GROWING = frozenset({"GroupQueryAttention"})
+
+
+def growing(graph: Graph, program: Program) -> Any:
+    """Caches of a model that grow where they are; None, as of most models, if it has none."""
+    if program.gpu is not None or not any(node.op in _GROWING for node in graph.nodes):
+        return None
+    from .caches import growing
+
+    return growing(graph, program)
 
 
 class NoRunner:

@@ -16,7 +16,7 @@ from .._masked import is_masked
 from ..errors import ArgumentError, DTypeError, LimitError, ShapeError
 from ..ir.graph import Graph, Value
 
-__all__ = ["by_name", "convert", "destination", "fits", "kind", "placeholders", "shaped"]
+__all__ = ["by_name", "convert", "destination", "fits", "kind", "on_device", "placeholders", "shaped"]
 
 _KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 # The kinds that an input of a kind takes.
@@ -182,6 +182,25 @@ def destination(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[A
     if any(np.may_share_memory(array, given) for given in inputs):
         raise ArgumentError(f"run: out for {name!r} shares memory with an input: expected memory of its own")
     return array
+
+
+def on_device(graph: Graph, by_value: Sequence[int], given: Sequence[Any], out: Any) -> list[Any]:
+    """Inputs as they are where they are, but on the host where their values decide sizes."""
+    from ..program.on_device import feed, is_on_device
+
+    arrays: list[Any] = []
+    for i, (value, array) in enumerate(zip(graph.inputs, given, strict=True)):
+        if not is_on_device(array):
+            arrays.append(convert(value, array))
+            continue
+        if out is not None:
+            raise DTypeError(f"run: input {value.name!r} is on the GPU, so results are too: expected no out")
+        array = feed(array, f"run: input {value.name!r}")
+        if array.dtype != value.dtype:
+            raise DTypeError(f"run: input {value.name!r} on the GPU has dtype {array.dtype}: expected {value.dtype}")
+        fits(value, array.shape)
+        arrays.append(array.numpy() if i in by_value else array)
+    return arrays
 
 
 def only_values(graph: Graph) -> dict[str, int]:

@@ -26,7 +26,7 @@ from ..program import Program
 from ..program.memory import LARGEST, counted
 from . import feeds as _feeds
 from ._branches import optimize_branch, stored
-from ._stand_ins import Closed, NoRunner
+from ._stand_ins import Closed, NoRunner, growing
 from .origin import Origin, reference, reload, restore
 from .specs import MapSpec, Specs, TensorSpec, specs
 from .values import value_names, with_outputs
@@ -102,6 +102,9 @@ class Model:
         self._names = tuple(value.name for value in graph.outputs)
         self._main = self._program(self._names, packed)
         self._runner: Any = NoRunner() if self._main.runner is None else self._main.runner
+        self._growing = growing(graph, self._main)
+        if self._growing is not None:
+            self._runner = NoRunner()
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
@@ -188,7 +191,9 @@ class Model:
             timeout: seconds that the run may take; None for no limit.
 
         Returns:
-            A dict in the order of `outputs`. Arrays are fresh, writable and C-contiguous, or those of `out`.
+            A dict in the order of `outputs`. Arrays are fresh, writable and C-contiguous, or those of `out`; but what a decoder
+            makes of a cache that it is given (`present` of a `past` that is not empty) is a read-only view, of which one
+            dimension has gaps. Given back as it is, it grows where it is; given again, or an older one, it is copied.
 
         Raises:
             ArgumentError: a name is missing or unknown, a shape does not fit, or the network cannot take these sizes.
@@ -249,10 +254,14 @@ class Model:
     def _run(
         self, program: Program, names: tuple[str, ...], given: list[Any], out: Mapping[str, np.ndarray] | None
     ) -> Sequence[np.ndarray]:
+        if self._growing is not None and out is None and program is self._main:
+            found = self._growing.run(given, self._threads)
+            if found is not None:
+                return found  # type: ignore[no-any-return]
         if program.gpu is None:
             arrays = [_feeds.convert(value, array) for value, array in zip(self._graph.inputs, given, strict=True)]
         else:
-            arrays = self._device_feeds(program, given, out)
+            arrays = _feeds.on_device(self._graph, program.by_value, given, out)
         binding = program.binding(arrays)
         if out is None:
             return binding.run(arrays, None, self._threads)
@@ -277,24 +286,6 @@ class Model:
             raise ArgumentError("run: arrays of out share memory: expected separate arrays for the outputs")
         binding.run(arrays, targets, self._threads)
         return targets
-
-    def _device_feeds(self, program: Program, given: list[Any], out: Any) -> list[Any]:
-        """Inputs as they are where they are, but on the host where their values decide sizes."""
-        from ..program.on_device import feed, is_on_device
-
-        arrays: list[Any] = []
-        for i, (value, array) in enumerate(zip(self._graph.inputs, given, strict=True)):
-            if not is_on_device(array):
-                arrays.append(_feeds.convert(value, array))
-                continue
-            if out is not None:
-                raise DTypeError(f"run: input {value.name!r} is on the GPU, so results are too: expected no out")
-            array = feed(array, f"run: input {value.name!r}")
-            if array.dtype != value.dtype:
-                raise DTypeError(f"run: input {value.name!r} on the GPU has dtype {array.dtype}: expected {value.dtype}")
-            _feeds.fits(value, array.shape)
-            arrays.append(array.numpy() if i in program.by_value else array)
-        return arrays
 
     def _program(self, names: tuple[str, ...], packed: Mapping[str, np.ndarray] | None = None) -> Program:
         """The program that gives these values of the graph."""
@@ -563,7 +554,7 @@ class Model:
         fastlayers.errors.ArgumentError: the model was closed: load or compile it again
         """
         with self._lock:
-            self._runner = NoRunner()
+            self._runner, self._growing = NoRunner(), None
             self._programs = {}
             self._graph = self._main = Closed()  # type: ignore[assignment]
 

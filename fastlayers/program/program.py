@@ -77,6 +77,7 @@ class Program(Segment):
         super().__init__(graph, Known(variant, native, rounds, most, lock, weights, branches, nest, gpu))
         self.pack, self.adopt = weights.pack, weights.adopt
         self.made_stages: Stages | None = None
+        self.grown: Segment | None = None  # the graph over caches that grow (see `caches`)
         held_by(self)
 
     @property
@@ -105,6 +106,7 @@ class Program(Segment):
     def held(self) -> tuple[int, int]:
         """Bytes of packed weights, and of what is retained for sets of sizes, for `fastlayers.memory`."""
         stages = 0 if self.made_stages is None else self.made_stages.nbytes
+        stages += 0 if self.grown is None else self.grown.bindings.nbytes
         return self.known.weights.nbytes, self.bindings.nbytes + stages
 
     @property

@@ -17,6 +17,7 @@ from ..fused import IDENTITY
 from ..positional_rotary import run_rotary, turned
 from ..shapes import need_kind, same_dtype, scalar
 from .core import Rule, append, heads_first, heads_last, join_heads, lower_attention, split_heads
+from .in_place import is_in_place, put
 
 if TYPE_CHECKING:
     from ..builder import Builder, Ref
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 QUERY, KEY, VALUE, PAST_K, PAST_V, ENDS, TOTAL, COS, SIN, POSITIONS, BIAS, SINK = range(12)
+SLOTS = 12  # of a node that appends in place (`in_place`): where each head's new keys go; ENDS are then counts of keys
 
 
 class _Sizes(NamedTuple):
@@ -104,6 +106,12 @@ def _infer(n: View) -> list[Spec]:
         raise n.fail(f"seqlens_k has shape {ends}: expected ({s.batch},)")
     if n.shape(QUERY) is None:
         return [Spec(None, dtype)] * len(n.node.outputs)
+    if is_in_place(n):
+        wanted = {SLOTS: (s.batch, s.groups, s.steps), ENDS: (s.batch,), POSITIONS: (s.batch, s.steps)}
+        floats = n.float32(QUERY, KEY, VALUE, PAST_K, PAST_V, COS, SIN)
+        if not floats or any(n.has(i) and n.shape(i) != shape for i, shape in wanted.items()):
+            raise n.fail("appends to its cache: expected float32, and places of its own shape")
+        return [n.spec(QUERY)._replace(shape=(s.batch, s.steps, s.heads * s.width))]  # type: ignore[operator]
     if s.total is not None and isinstance(s.steps, int) and s.total < s.steps:
         raise n.fail(f"total_sequence_length is {s.total}, there are {s.steps} queries: expected as many or more")
     joined = s.heads * s.width if isinstance(s.width, int) else None
@@ -189,9 +197,13 @@ def _entry(n: View, q: Any, k: Any, v: Any, mask: Any, sink: Any, rule: Rule) ->
 def _lower(n: View, b: Builder) -> Any:
     """All keys at once, or one query more for each entry; other steps, and sinks, are numpy's."""
     s: Any = _sizes(n, _total(n, n.value(TOTAL)))
+    if is_in_place(n):
+        return _lower_in_place(n, b, s)
     first = s.steps == s.total
     plain = n.float32(QUERY, KEY, VALUE, PAST_K, PAST_V, COS, SIN, BIAS) and not n.has(SINK) and not n.get("smooth_softmax", 0)
     if not plain or n.wants(3) or not (first or s.steps == 1) or (n.has(BIAS) and n.sizes(BIAS)[-1] != s.present):
+        return False
+    if n.has(POSITIONS) and n.sizes(POSITIONS) != (s.batch, s.steps):
         return False
     ends = b.temp((s.batch,), FLOAT32)
     b.call("cast", b.input(ENDS), ends, KINDS[n.spec(ENDS).dtype.name], KINDS["float32"])
@@ -209,13 +221,34 @@ def _lower(n: View, b: Builder) -> Any:
     return True
 
 
+def _lower_in_place(n: View, b: Builder, s: Any) -> bool:
+    """As many queries as there are, after the keys of each entry; the cache's size says nothing of how many those are."""
+    q, k, v = _parts(n, b, s)
+    if n.get("do_rotary", 0):
+        q, k = _turned(n, b, s, q, k, False)
+    caches = b.input(PAST_K), b.input(PAST_V)
+    for cache, new in zip(caches, (k, v), strict=True):
+        put(b, cache, new, b.input(SLOTS))
+    single, y = s.steps == 1, b.output(0)
+    out = y.view(q.shape) if single else b.temp(q.shape)
+    lower_attention(b, q, *caches, None, b.input(ENDS), out, None, _rule(n, s.width, None), False)
+    if not single:
+        heads_last(b, out, y)
+    return True
+
+
 def _parts(n: View, b: Builder, s: Any) -> list[Ref]:
     """Queries, keys and values with heads first."""
     if n.has(KEY):
-        return [heads_first(b, b.input(i), h) for i, h in ((QUERY, s.heads), (KEY, s.groups), (VALUE, s.groups))]
+        inputs = [(b.input(i), h) for i, h in ((QUERY, s.heads), (KEY, s.groups), (VALUE, s.groups))]
+        return [x.view((s.batch, h, 1, s.width)) if s.steps == 1 else heads_first(b, x, h) for x, h in inputs]
     packed, found, start = b.input(QUERY), [], 0
     row = packed.shape[2]
     for h in (s.heads, s.groups, s.groups):
+        if s.batch == s.steps == 1:
+            found.append(packed.view((1, h, 1, s.width), start))
+            start += h * s.width
+            continue
         x = b.temp((s.batch, h, s.steps, s.width))
         strides = (s.steps * row, s.width, row, 1)
         copy(b, packed, x, x.shape, start, strides, 0, (h * s.steps * s.width, s.steps * s.width, s.width, 1))

@@ -1,0 +1,39 @@
+"""Keys and values that are written into a cache where it is, at places that are known only when a program runs.
+
+`program.caches` makes such nodes for memory that the package owns. They are told by an attribute that no file can have: what
+writes to its inputs must not be asked for by a file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...kernels.table import KINDS, SCATTER
+from .._base import View
+
+if TYPE_CHECKING:
+    from ..builder import Builder, Ref
+
+__all__ = ["IN_PLACE", "is_in_place", "put"]
+
+
+class _InPlace:
+    """The attribute's value."""
+
+
+IN_PLACE = _InPlace()
+
+
+def is_in_place(n: View) -> bool:
+    """Whether a node appends to its inputs."""
+    return n.get("in_place") is IN_PLACE
+
+
+def put(b: Builder, cache: Ref, new: Ref, slots: Ref) -> None:
+    """Writes new (b, g, s, d) to its slots (b, g, s) of a cache (b, g, c, d)."""
+    batch, g, capacity, d = cache.shape
+    rows = cache.view((batch * g * capacity, d))
+    b.call(
+        "scatter", rows, slots, new.view((batch * g * new.shape[2], d)), rows, (batch, g, new.shape[2]),
+        (g * capacity, capacity, 0), (capacity,), (1,), 4 * d, SCATTER["none"], KINDS["float32"],
+    )  # fmt: skip

@@ -26,11 +26,11 @@ def load_graph(
     if format is not None and format not in FORMATS:
         raise ArgumentError(f"load: format={quote(format)} is not known: expected one of {', '.join(FORMATS)}")
     if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
-        from . import transformers
+        from .transformers.folder import load_graph as read
 
         if format not in (None, transformers.NAME):
             raise FormatError(f"load: format={format!r} was asked for, but the source is a folder")
-        return *transformers.load_graph(os.fsdecode(source), max_bytes=limit(max_bytes, "load"), mmap=bool(mmap)), {}
+        return *read(os.fsdecode(source), max_bytes=limit(max_bytes, "load"), mmap=bool(mmap)), {}
     budget = Budget(limit(max_bytes, "load"), "load")
     opened = open_source(source, caller="load", mapped=bool(mmap), budget=budget)
     if not len(opened):

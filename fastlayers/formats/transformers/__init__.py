@@ -18,7 +18,7 @@ from ..source import quote
 if TYPE_CHECKING:
     from ...ir.graph import Graph
 
-__all__ = ["FAMILIES", "NAME", "load_graph", "network"]
+__all__ = ["FAMILIES", "NAME", "network"]
 
 NAME = "transformers"
 # The module of each model_type.
@@ -82,10 +82,3 @@ def _head(c: Any, causal: bool) -> str:
         if name.endswith(end):
             return head
     return name.partition("For")[2]
-
-
-def load_graph(path: str, *, max_bytes: int, mmap: bool) -> tuple[Graph, dict[str, str]]:
-    """The network of a folder, and its metadata."""
-    from . import folder
-
-    return folder.load_graph(path, max_bytes=max_bytes, mmap=mmap)

@@ -18,6 +18,7 @@ from tests.formats import (
     build,
     gguf_build,
     onnx_build,
+    test_gguf_models,
     test_hdf5,
     test_keras,
     test_keras_hostile,
@@ -161,7 +162,7 @@ def _gguf() -> Files:
     yield "small", b.SMALL
     for kind, (number, terms, _) in b.BLOCKS.items():
         raw = b.blocks(kind, 4, wild=kind == "Q4_1")
-        yield kind, b.gguf({"w": (number, (2, 2 * terms), raw.tobytes())}, {"general.architecture": "llama"}, alignment=8)
+        yield kind, b.gguf({"w": (number, (2, 2 * terms), raw.tobytes())}, alignment=8)
     lists = {
         "tokens": ["<s>", "a", "é"],
         "scores": [0.5, -1.0],
@@ -170,6 +171,8 @@ def _gguf() -> Files:
     }
     yield "lists", b.gguf({"a": (0, (2,), bytes(8)), "b": (30, (3,), bytes(6))}, lists, version=2)
     yield "no tensors", b.gguf({}, lists)
+    networks = ("llama", "qwen2", "bert")
+    yield from ((name, content) for name, content in test_gguf_models.goldens() if name.startswith(networks))
     yield "integers", b.gguf({name: (24 + i, (1, 2), bytes(2 << i)) for i, name in enumerate("abcd")}, alignment=1)
 
 

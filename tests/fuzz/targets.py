@@ -112,7 +112,8 @@ def _onnx(content: bytes) -> bool:
 
 
 def _gguf(content: bytes) -> bool:
-    gguf.metadata(content, max_bytes=BYTES)
+    if gguf.metadata(content, max_bytes=BYTES).get("general.architecture") in ("llama", "qwen2", "bert"):
+        return _both(content, "gguf", "gguf")
     _weights(content, "gguf")
     return True
 
@@ -159,7 +160,7 @@ TARGETS = {
         Target("safetensors", _read_weights("safetensors"), _REFUSED, ("formats/safetensors.py",)),
         Target("index", _index, _REFUSED, ("formats/safetensors_index.py", "formats/safetensors.py")),
         Target("msgpack", _read_weights("msgpack"), _REFUSED, ("formats/msgpack.py",)),
-        Target("gguf", _gguf, _REFUSED, ("formats/gguf",)),
+        Target("gguf", _gguf, _NETWORKS, ("formats/gguf",)),
         Target("hdf5", _hdf5, _REFUSED, ("formats/hdf5",)),
         Target("keras", lambda content: _both(content, None, None), _REFUSED, ("formats/keras",)),
         Target("tflite", lambda content: _both(content, "tflite", "tflite"), _NETWORKS, ("formats/tflite",)),

@@ -11,7 +11,8 @@ from fastlayers.formats.gguf import metadata
 
 from ..formats.gguf_build import SMALL, gguf
 from ..formats.test_gguf import LIES, ONE, with_value
-from .cases import Case, Sweep, damaged, fixed, table
+from ..formats.test_gguf_models import REFUSED, changed
+from .cases import Case, Sweep, damaged, fixed, network, table
 
 
 def _damaged() -> Iterator[bytes]:
@@ -32,6 +33,7 @@ CASES: list[Case | Sweep] = [
     Case("gguf", "a good file", fixed(SMALL), valid=True),
     Case("gguf", "a good file's metadata", fixed(SMALL), read=described, valid=True),
     table("gguf", "lies", LIES),
+    table("gguf", "networks", {"good": (changed(), None, ""), **REFUSED}, read=network),
     Sweep("gguf", "damaged", _damaged),
     Sweep("gguf", "damaged, of which the metadata is read", _damaged, read=described),
 ]

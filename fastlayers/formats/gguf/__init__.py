@@ -1,6 +1,8 @@
 """Reading GGUF: descriptions and weights in blocks of few bits, by a bounds-checked reader of our own.
 
-bytes -> `parse` (metadata, and where each tensor is) -> `blocks` (a type's numbers, scales and minima; arrays of them)
+bytes -> `parse` (metadata, and where each tensor is) -> `blocks` (arrays, or matrices of few bits; `types`: their layouts)
+
+`network` makes a graph: `families` has transformers' words and names for an architecture's, `matrix` writes products of few bits.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from ..source import Source, open_source
 from ..weights import MAX_BYTES, limit
 
 if TYPE_CHECKING:
+    from ...ir.graph import Graph
     from ..source import SourceLike
 
 NAME = "gguf"
@@ -31,6 +34,13 @@ def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
 
     file = parse(source, budget)
     return {name: read(file, tensor, budget) for name, tensor in file.tensors.items()}
+
+
+def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
+    """The network as a graph of operators, and what the file says of itself."""
+    from . import network
+
+    return network.load_graph(source, budget)
 
 
 def metadata(source: SourceLike, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class _Listed(NamedTuple):
     code: str
     start: int
     length: int
+    end: int
 
 
 class File(NamedTuple):
@@ -89,10 +90,16 @@ def value_of(file: File, key: str, budget: Budget) -> Any:
         kind = codec(f"<{value.code}")
         size = count_bytes((value.length,), kind, where)
         return decode(file.view[value.start : value.start + size], kind, (value.length,), budget, where)
-    reader = _Reader(file.view, file.where, budget)
-    reader.at = value.start
-    budget.take(_TEXT * value.length, where)
-    return [reader.text(where) for _ in range(value.length)]
+    budget.take(_TEXT * value.length + value.end - value.start, where)
+    made, at = [], value.start
+    for _ in range(value.length):
+        end = at + 8 + _LENGTH.unpack_from(file.view, at)[0]
+        try:
+            made.append(str(file.view[at + 8 : end], "utf-8"))
+        except UnicodeDecodeError:
+            raise FormatError(f"{where}: the text {quote(bytes(file.view[at + 8 : end]))} is not UTF-8") from None
+        at = end
+    return made
 
 
 class _Reader:
@@ -169,13 +176,13 @@ class _Reader:
         left, each = len(self.view) - self.at, struct.calcsize(f"<{code}") or 8
         if count > left // each:
             self.fail(f"{quote(key)} is a list of {count} values, {left} bytes follow: truncated?")
-        found = _Listed(code, self.at, count)
+        begin = self.at
         if code:
             self.at += count * each
         elif count > _MOST_TEXTS:
             raise LimitError(f"{self.where}: {quote(key)} has {count} texts: at most {_MOST_TEXTS} are read")
         else:
-            at, last, read = self.at, len(self.view) - 8, _LENGTH.unpack_from
+            at, last, read = begin, len(self.view) - 8, _LENGTH.unpack_from
             for _ in range(count):
                 if at > last:
                     break
@@ -185,7 +192,7 @@ class _Reader:
             if at > last:
                 self.fail(f"{quote(key)} is a list of {count} texts that end beyond the file: truncated?")
             self.at = at
-        return found
+        return _Listed(code, begin, count, self.at)
 
 
 def _alignment(reader: _Reader, metadata: dict[str, Any]) -> int:

@@ -114,6 +114,17 @@ def _product(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     return [rows]
 
 
+def _experts(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    """Tokens (tokens, h) or (b, t, h), each with its row of the router's numbers, and of weights in QMoE's input 14."""
+    rows, routers = kinds[0], [kind for i, kind in enumerate(kinds) if i in (1, 14) and node.inputs[i]]
+    if not isinstance(rows, Rows) or rows.axis or any(isinstance(k, Rows) for i, k in enumerate(kinds) if i not in (0, 1, 14)):
+        w.refuse("takes parameters that differ from row to row, or rows that are not along its first axis")
+    each = times((rows.each, w.dims(node.inputs[0] or "")[1])) if w.rank_of(node.inputs[0]) == 3 else rows.each
+    if any(kind != Rows(0, each, rows.outer) for kind in routers):
+        w.refuse("takes numbers of a router that are not those of its rows")
+    return [rows]
+
+
 def _linear(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     """A product with weights, and a residual that may have rows too."""
     _product(w, node, kinds[:3])
@@ -416,11 +427,13 @@ def _slice(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _gather(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """Gather and Embedding."""
+    """Gather, Embedding and GatherBlockQuantized."""
     _all(w, node, kinds)
+    if len(kinds) > 2 and any(isinstance(kind, Rows) for i, kind in enumerate(kinds) if i != 1):
+        w.refuse("takes parameters that differ from row to row")
     data, index = kinds[:2]
     ranks = [w.rank_of(name) for name in node.inputs[:2]]
-    axis = node.attributes.get("axis", 0) % max(ranks[0], 1)
+    axis = node.attributes.get("axis", node.attributes.get("gather_axis", 0)) % max(ranks[0], 1)
     if isinstance(data, Rows) and isinstance(index, Rows):
         w.refuse("looks up rows by rows")
     if isinstance(index, Rows):
@@ -553,11 +566,13 @@ NAMED: dict[str, Rule] = {
         (_scaled, "ScaledAttention"),
         (_matmul, "FusedMatMul"),
         (_product, "MatMulInteger MatMulIntegerToFloat QGemm QLinearMatMul"),
+        (_experts, "MoE QMoE"),
         (_quantize, "DequantizeLinear QuantizeLinear"),
         (_qsoftmax, "QLinearSoftmax"),
         (_running, "CumProd"),
         (_last_two, "Det Trilu"),
         (_concat, "QLinearConcat"),
+        (_gather, "GatherBlockQuantized"),
         (_gather_elements, "GatherElements ScatterElements"),
         (_gather_nd, "GatherND"),
         (_one_hot, "OneHot"),

@@ -26,9 +26,10 @@ def load_graph(
     if format is not None and format not in FORMATS:
         raise ArgumentError(f"load: format={quote(format)} is not known: expected one of {', '.join(FORMATS)}")
     if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
+        from .transformers import NAME
         from .transformers.folder import load_graph as read
 
-        if format not in (None, transformers.NAME):
+        if format not in (None, NAME):
             raise FormatError(f"load: format={format!r} was asked for, but the source is a folder")
         return *read(os.fsdecode(source), max_bytes=limit(max_bytes, "load"), mmap=bool(mmap)), {}
     budget = Budget(limit(max_bytes, "load"), "load")

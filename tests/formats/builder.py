@@ -182,9 +182,12 @@ class Steps:
     """What a network is given for a prompt and for tokens after it."""
 
     def __init__(self, session: Any, folder: Path) -> None:
-        head = json.loads((folder / "genai_config.json").read_text())["model"]["decoder"]["head_size"]
-        self.sizes = {"batch_size": 1, "kv_cache_dim": head, "head_size": head}
         self.inputs = {i.name: i for i in session.get_inputs()}
+        decoder = json.loads((folder / "genai_config.json").read_text())["model"]["decoder"]
+        window = decoder.get("sliding_window", {}).get("window_size", 0)
+        self.sizes = {"batch_size": 1, "kv_cache_dim": decoder["head_size"], "past_sliding_length": window + 3}
+        if any(i.type == "tensor(float16)" for i in self.inputs.values()):  # no GroupQueryAttention: such caches grow, too
+            del self.sizes["past_sliding_length"]
         self.caches = {n: self._empty(i) for n, i in self.inputs.items() if n.startswith("past")}
         self.total = 0
 
@@ -206,9 +209,7 @@ class Steps:
         return {k: v for k, v in given.items() if k in self.inputs} | self.caches
 
     def keep(self, results: dict[str, np.ndarray]) -> None:
-        self.caches = {
-            n: results[n.replace("past_key_values", "present").replace("past_conv", "present_conv")] for n in self.caches
-        }
+        self.caches = {n: results[n.replace("past_key_values", "present").replace("past.", "present.")] for n in self.caches}
 
 
 def compared(folder: Path) -> str:

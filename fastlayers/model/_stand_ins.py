@@ -12,13 +12,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Closed", "NoRunner", "growing"]
 
-# Operators that append to a cache.
-_GROWING = frozenset({"GroupQueryAttention"})
-
 
 def growing(graph: Graph, program: Program) -> Any:
     """Caches of a model that grow where they are; None, as of most models, if it has none."""
-    if program.gpu is not None or not any(node.op in _GROWING for node in graph.nodes):
+    if program.gpu is not None or not any(v.shape is not None and len(v.shape) == 4 for v in graph.inputs):
         return None
     from .caches import growing
 

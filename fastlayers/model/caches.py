@@ -72,9 +72,13 @@ class Growing:
             return None
         try:
             arrays = [a if i in plan.pasts else feeds.convert(inputs[i], a) for i, a in enumerate(given)]
-            made = plan.lengths(self._graph, arrays, self._program.known.most)
-            counts = np.array(made[plan.ends], np.int64).reshape(-1) + 1
-            total, steps, (batch, _, past, _) = int(made[plan.total].reshape(-1)[0]), arrays[plan.steps].shape[1], first.shape
+            steps, (batch, _, past, _) = arrays[plan.steps].shape[1], first.shape
+            named = {value.name: array for value, array in zip(inputs, arrays, strict=True)}
+            made = plan.before.run(named, (batch, steps), self._program.known.most)
+            counts, total = np.full(batch, past + steps), past + steps
+            if plan.ends:
+                ends, totals = ([*map(int, made[name].reshape(-1))] for name in plan.ends)
+                counts, total = np.array(ends, np.int64) + 1, totals[0]
             starts, length = counts - steps, max(past, total)
             fits = len(counts) == batch and steps > 0 and starts.min() >= 0 and starts.max() <= past and counts.max() <= length
             if not fits or (steps == total and starts.any()):
@@ -85,12 +89,16 @@ class Growing:
                 return None
             places = starts[:, None] + np.arange(steps)
             slots = [np.repeat(places[:, None], g, 1) for g in dict.fromkeys(plan.heads)]
-            taken = [*(arrays[i] for i in plan.given), *(np.ascontiguousarray(made[name]) for name in plan.made)]
+            taken = [arrays[i] for i in plan.given]
+            taken += [
+                _longer(made[name], length, memory.capacity) if name in plan.masks else np.ascontiguousarray(made[name])
+                for name in plan.made
+            ]
             taken += [counts, places, *slots, *memory.parts]
             binding = self._segment.binding(taken)
         except LimitError:
             raise
-        except (Error, ArithmeticError, LookupError, TypeError, ValueError):
+        except (Error, ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
             return None  # what is wrong is told where the graph runs as it is
         if binding.staged:
             return None
@@ -138,6 +146,18 @@ class Growing:
         key = id(views[0])
         self._known[key] = memory
         return views
+
+
+def _longer(mask: np.ndarray, length: int, capacity: int) -> np.ndarray:
+    """A mask with a value for each key that there is room for; the lengths forbid those that are not there."""
+    had = mask.shape[-1] if mask.ndim else 1
+    if had == 1 and length > 1:
+        return np.ascontiguousarray(mask)
+    made = np.zeros((*mask.shape[:-1], capacity), mask.dtype)
+    made[..., :had] = mask
+    if had < length:  # one of fewer keys forbids the others
+        made[..., had:] = False if mask.dtype == bool else -np.inf
+    return made
 
 
 def growing(graph: Graph, program: Program) -> Growing | None:

@@ -108,7 +108,7 @@ def _infer(n: View) -> list[Spec]:
         return [Spec(None, dtype)] * len(n.node.outputs)
     if is_in_place(n):
         wanted = {SLOTS: (s.batch, s.groups, s.steps), ENDS: (s.batch,), POSITIONS: (s.batch, s.steps)}
-        floats = n.float32(QUERY, KEY, VALUE, PAST_K, PAST_V, COS, SIN)
+        floats = n.float32(QUERY, KEY, VALUE, PAST_K, PAST_V, COS, SIN, BIAS)
         if not floats or any(n.has(i) and n.shape(i) != shape for i, shape in wanted.items()):
             raise n.fail("appends to its cache: expected float32, and places of its own shape")
         return [n.spec(QUERY)._replace(shape=(s.batch, s.steps, s.heads * s.width))]  # type: ignore[operator]
@@ -231,7 +231,7 @@ def _lower_in_place(n: View, b: Builder, s: Any) -> bool:
         put(b, cache, new, b.input(SLOTS))
     single, y = s.steps == 1, b.output(0)
     out = y.view(q.shape) if single else b.temp(q.shape)
-    lower_attention(b, q, *caches, None, b.input(ENDS), out, None, _rule(n, s.width, None), False)
+    lower_attention(b, q, *caches, b.optional(BIAS), b.input(ENDS), out, None, _rule(n, s.width, None), False)
     if not single:
         heads_last(b, out, y)
     return True

@@ -6,8 +6,9 @@ writes to its inputs must not be asked for by a file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...errors import ShapeError
 from ...kernels.table import KINDS, SCATTER
 from .._base import View
 
@@ -29,9 +30,11 @@ def is_in_place(n: View) -> bool:
     return n.get("in_place") is IN_PLACE
 
 
-def put(b: Builder, cache: Ref, new: Ref, slots: Ref) -> None:
+def put(b: Builder, cache: Ref, new: Any, slots: Any) -> None:
     """Writes new (b, g, s, d) to its slots (b, g, s) of a cache (b, g, c, d)."""
     batch, g, capacity, d = cache.shape
+    if new.shape[:2] != (batch, g) or new.shape[3:] != (d,) or slots.shape != new.shape[:3]:
+        raise ShapeError(f"run: new keys or values have shape {new.shape}, the cache {cache.shape}")
     rows = cache.view((batch * g * capacity, d))
     b.call(
         "scatter", rows, slots, new.view((batch * g * new.shape[2], d)), rows, (batch, g, new.shape[2]),

@@ -13,6 +13,7 @@ from .._costs import attention
 from .._traits import Traits
 from ..shapes import need_kind, same_dtype
 from .core import Rule, append, attention_numbers, heads_first, heads_last, join_heads, lower_attention, split_heads
+from .in_place import is_in_place, put
 
 if TYPE_CHECKING:
     from ..builder import Builder, Ref
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 Q, K, V, MASK, PAST_K, PAST_V, LENGTHS = range(7)
+SLOTS = 7  # of a node that appends in place (`in_place`), whose lengths are counts of all keys
 
 
 def _unfolded(n: View, i: int, attribute: str) -> Shape | None:
@@ -64,7 +66,7 @@ def _check(n: View) -> None:
             raise n.fail(f"{name} is {n.get(name)}: expected -1 or more")
     if n.has(PAST_K) != n.has(PAST_V):
         raise n.fail("of past_key and past_value one is left out: expected both or none")
-    if n.has(LENGTHS) and n.has(PAST_K):
+    if n.has(LENGTHS) and n.has(PAST_K) and not is_in_place(n):
         raise n.fail("nonpad_kv_seqlen was given next to past_key: expected one of them")
     if n.get("qk_matmul_output_mode", 0) not in range(4):
         raise n.fail(f"qk_matmul_output_mode is {n.get('qk_matmul_output_mode')}: expected 0 to 3")
@@ -152,6 +154,8 @@ def _run(
 
 def _lower(n: View, b: Builder) -> Any:
     rule_needs_scores = n.wants(3) or n.get("softcap", 0.0) > 0
+    if is_in_place(n):
+        return _lower_in_place(n, b)
     if not n.float32(Q, K, V, PAST_K, PAST_V) or (n.has(MASK) and n.spec(MASK).dtype.kind != "b" and not n.float32(MASK)):
         return False
     q, k, v = (b.input(i) for i in (Q, K, V))
@@ -183,6 +187,24 @@ def _lower(n: View, b: Builder) -> Any:
     q = heads_first(b, q, heads) if flat else q
     out = b.temp((*q.shape[:3], v.shape[3])) if flat else y
     lower_attention(b, q, k, v, mask, lengths, out, b.output(3) if n.wants(3) else None, rule, False)
+    if flat:
+        heads_last(b, out, y)
+    return True
+
+
+def _lower_in_place(n: View, b: Builder) -> bool:
+    q, k, v, cache_k, cache_v = (b.input(i) for i in (Q, K, V, PAST_K, PAST_V))
+    masked = not n.has(MASK) or n.spec(MASK).dtype.kind == "b" or n.float32(MASK)
+    if not masked or not n.float32(Q, K, V, PAST_K, PAST_V):
+        raise n.fail("appends to its cache: expected float32")
+    groups, y, flat = cache_k.shape[1], b.output(0), len(q.shape) == 3
+    rule = _rule(n, cache_k.shape[3], 0)
+    k, v = (heads_first(b, x, groups) if len(x.shape) == 3 else x for x in (k, v))
+    q = heads_first(b, q, int(n.get("q_num_heads", 1))) if flat else q
+    for cache, new in ((cache_k, k), (cache_v, v)):
+        put(b, cache, new, b.input(SLOTS))
+    out = b.temp((*q.shape[:3], cache_v.shape[3])) if flat else y
+    lower_attention(b, q, cache_k, cache_v, b.optional(MASK), b.input(LENGTHS), out, None, rule, False)
     if flat:
         heads_last(b, out, y)
     return True

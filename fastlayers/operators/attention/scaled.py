@@ -15,6 +15,7 @@ from .._traits import Traits, elements, function
 from ..fused import fused
 from ..linear import broadcast, repeated
 from ..normalization import same_infer
+from .in_place import is_in_place, put
 
 if TYPE_CHECKING:
     from ..builder import Builder, Ref
@@ -26,6 +27,8 @@ def _infer(n: View) -> list[Spec]:
     As in a sum of scores and mask, a mask may repeat a single query, or a single key for as many values as it has columns.
     """
     _empty(n)
+    if is_in_place(n):
+        return [n.spec(0)._replace(shape=(*n.sizes(0)[:3], n.sizes(2)[3]))]
     q, k, v = n.shape(0), n.shape(1), n.shape(2)
     if q is None or k is None or v is None:
         return [Spec(None, n.spec(0).dtype)]
@@ -65,7 +68,22 @@ def _four(ref: Ref) -> tuple[int, ...]:
     return (*(1,) * (4 - len(ref.shape)), *ref.shape)
 
 
+def _lower_in_place(n: View, b: Builder) -> bool:
+    """q, keys and values in caches, mask, new keys and values, counts of all keys, slots of the new ones."""
+    q, cache_k, cache_v, mask, k, v, counts, slots = (b.optional(i) for i in range(8))
+    if not n.float32(0, 1, 2, 3, 4, 5) or q is None or cache_k is None or cache_v is None or len(q.shape) != 4:
+        raise n.fail("appends to its caches: expected float32, and four axes")
+    for cache, new in ((cache_k, k), (cache_v, v)):
+        put(b, cache, new, slots)
+    mask = None if mask is None else mask.view(_four(mask))
+    scale, empty = float(n.get("scale", 1.0)), _empty(n)
+    b.call("attention", q, cache_k, cache_v, mask, counts, b.output(0), scale, False, 0, empty, False, False)
+    return True
+
+
 def _lower(n: View, b: Builder) -> Any:
+    if is_in_place(n):
+        return _lower_in_place(n, b)
     out_shape = _infer(n)[0].shape
     if not n.float32() or out_shape is None or len(out_shape) > 4:
         return False

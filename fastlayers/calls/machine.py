@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from .._tuples import NamedTuple
 from ..kernels import dispatch
 
-__all__ = ["ARRAYS", "Machine"]
+__all__ = ["ARRAYS", "Machine", "reference"]
 
 
 class Machine(NamedTuple):
@@ -44,3 +45,12 @@ ARRAYS = Machine(
     _part,
     lambda kernel, arguments, key=None: dispatch.kernel(kernel)(*arguments()),
 )
+
+
+@cache
+def reference() -> Machine:
+    """The machine of reference kernels, whichever variant is in use: arrays may be of any dtype that these take."""
+    kernels = dispatch.variant("reference").kernels
+    return ARRAYS._replace(
+        call=lambda kernel, *args: kernels[kernel](*args), pack=lambda kernel, arguments, key=None: kernels[kernel](*arguments())
+    )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._arguments import checked
+from ..calls.machine import ARRAYS
+from ..calls.normalization import along, cut_at
 from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..graph.record import record
 from ..graph.symbol import Symbol
 from ..ir.checks import axis
 from ..ir.graph import Shape
-from ..kernels import dispatch
 from ._arithmetic import multiply
 
 if TYPE_CHECKING:
@@ -77,9 +77,8 @@ def run_softmax(name: str, x: Any, dim: Any) -> np.ndarray:
     """`softmax` or `log_softmax`, by name."""
     x = as_float32(x, name, "x")
     at = axis(name, dim, x.ndim)
-    shape = (math.prod(x.shape[:at]), x.shape[at] if x.ndim else 1, math.prod(x.shape[at + 1 :]))
     out = empty(x.shape)
-    dispatch.kernel(name)(x.reshape(shape), out.reshape(shape))
+    along(ARRAYS, name, x, out, cut_at(x.shape, at) if x.ndim else (1, 1, 1))
     return out
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import checked
+from ..calls import normalization as calls
+from ..calls.machine import ARRAYS
 from ..errors import ArgumentError, ShapeError
 from ..graph.arrays import as_float32, contiguous, empty, optional_float32
 from ..graph.ops import op
@@ -18,7 +19,6 @@ from ..graph.symbol import Symbol
 from ..ir.checks import axis as checked_axis
 from ..ir.checks import integer, integers, number
 from ..ir.graph import Dim, Shape
-from ..kernels import dispatch
 from ..rules.weights import groups_rule, normalized_rule, vector_rule
 from ._activation_names import IDENTITY
 
@@ -148,11 +148,8 @@ def rms_norm(
 
 def _run(x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, axes: int, eps: float, rms: bool) -> np.ndarray:
     """Layer or root-mean-square normalization of checked arrays over the last `axes` axes."""
-    cut = x.ndim - axes
-    rows, n = math.prod(x.shape[:cut]), math.prod(x.shape[cut:])
     out = empty(x.shape)
-    flat = [None if a is None else a.reshape(n) for a in (weight, bias)]
-    dispatch.kernel("layer_norm")(x.reshape(rows, n), *flat, out.reshape(rows, n), eps, rms)
+    calls.rows(ARRAYS, x, weight, bias, out, axes, eps, rms)
     return out
 
 
@@ -284,12 +281,9 @@ def batch_norm(
     batch_norm_rule(x.shape, **shapes, training=training, momentum=momentum, eps=eps, axis=axis)
     at = axis % x.ndim
     if training:
-        # All values of a channel next to each other: then it is one group.
-        first = contiguous(np.moveaxis(x, at, 0), "batch_norm")
-        y = run_group_norm(
-            first.reshape(1, x.shape[at], -1 if x.size else 0), vectors["weight"], vectors["bias"], x.shape[at], eps
-        )
-        return contiguous(np.moveaxis(y.reshape(first.shape), 0, at), "batch_norm", "the result")
+        out = empty(x.shape)
+        calls.batch(ARRAYS, x, vectors["weight"], vectors["bias"], out, at, float(eps))
+        return out
     scale, shift = affine_of(vectors, eps)
     return run_affine(x, scale, shift, at)
 
@@ -310,8 +304,7 @@ def affine_of(vectors: Mapping[str, np.ndarray | None], eps: float) -> tuple[np.
 def run_affine(x: np.ndarray, scale: np.ndarray, shift: np.ndarray, at: int) -> np.ndarray:
     """``x scale + shift`` a channel, on checked arrays; the channels are axis `at`."""
     out = empty(x.shape)
-    cut = (math.prod(x.shape[:at]), x.shape[at], math.prod(x.shape[at + 1 :]))
-    dispatch.kernel("affine")(x.reshape(cut), scale, shift, out.reshape(cut), IDENTITY)
+    calls.affine(ARRAYS, x, scale, shift, out, at, IDENTITY)
     return out
 
 
@@ -367,17 +360,9 @@ def group_norm(
     )
     at = axis % x.ndim
     first = x if at == 1 else contiguous(np.moveaxis(x, at, 1), "group_norm")
-    cut = (first.shape[0], first.shape[1], math.prod(first.shape[2:]))
-    y = run_group_norm(first.reshape(cut), weight, bias, num_groups or max(cut[1], 1), eps).reshape(first.shape)
+    y = empty(first.shape)
+    calls.groups(ARRAYS, first, weight, bias, y, num_groups or max(first.shape[1], 1), float(eps))
     return y if at == 1 else contiguous(np.moveaxis(y, 1, at), "group_norm", "the result")
-
-
-def run_group_norm(x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, groups: int, eps: float) -> np.ndarray:
-    """`group_norm` on checked arrays, x ``(n, c, i)``."""
-    out = empty(x.shape)
-    if out.size:
-        dispatch.kernel("group_norm")(x, weight, bias, out, groups, float(eps))
-    return out
 
 
 @checked
@@ -478,12 +463,11 @@ def local_response_norm(
     x = as_float32(x, "local_response_norm", "x")
     response_rule(x.shape, size, alpha, beta, k, axis)
     at = axis % x.ndim
-    out = empty(x.shape)
-    cut = (math.prod(x.shape[:at]), x.shape[at], math.prod(x.shape[at + 1 :]))
+    out, cut = empty(x.shape), calls.cut_at(x.shape, at)
     if size % 2:
-        dispatch.kernel("lrn")(x.reshape(cut), out.reshape(cut), size, alpha, beta, k)
+        calls.response(ARRAYS, x, out, cut, size, alpha, beta, k)
         return out
     # The kernel looks further ahead where sizes are even, torch further back: reversed, they are the same.
     turned = contiguous(x.reshape(cut)[:, ::-1], "local_response_norm")
-    dispatch.kernel("lrn")(turned, out.reshape(cut), size, alpha, beta, k)
+    calls.response(ARRAYS, turned, out, cut, size, alpha, beta, k)
     return contiguous(out.reshape(cut)[:, ::-1], "local_response_norm", "the result").reshape(x.shape)

@@ -4,11 +4,14 @@ a channel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls import normalization as calls
+from ..calls.machine import reference
 from ..ir.checks import axis as checked_axis
 from ..ir.checks import differ
 from ..ir.graph import Shape
@@ -17,12 +20,11 @@ from ..rules.weights import groups_rule, normalized_rule, vector_rule
 from ._base import FLOAT32, INT64, Spec, View, register
 from ._layouts import windows
 from ._traits import Layout, Quantized, Scaling, Sides, Traits
-from .calls import copy
 from .fused import IDENTITY, finished, fused
 from .shapes import expect
 
 if TYPE_CHECKING:
-    from .builder import Builder, Ref
+    from .builder import Builder
 
 
 def same_infer(n: View) -> list[Spec]:
@@ -41,13 +43,6 @@ def mean_of(values: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
         return np.asarray(total / (values.size // max(total.size, 1)))
 
 
-def _volume(sizes: Sequence[int]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
-
-
 # ---- softmax ------------------------------------------------------------------------------------------------------------
 
 
@@ -62,23 +57,21 @@ def _cut(n: View, shape: tuple[int, ...]) -> tuple[int, int, int]:
     """The shape as (outer, reduced, inner); before opset 13 everything from the axis on was reduced (`flatten`)."""
     axis = _axis(n, -1, len(shape))
     if n.get("flatten", False):
-        return _volume(shape[:axis]), _volume(shape[axis:]), 1
-    return _volume(shape[:axis]), shape[axis] if shape else 1, _volume(shape[axis + 1 :])
+        return math.prod(shape[:axis]), math.prod(shape[axis:]), 1
+    return calls.cut_at(shape, axis) if shape else (1, 1, 1)
 
 
-def _softmax(name: str, kernel: str | None, function: Callable[[np.ndarray], np.ndarray]) -> None:
+def _softmax(name: str, kernel: str) -> None:
     def run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
-        flat = x.reshape(_cut(n, x.shape)).astype(np.float64)
-        return (function(flat).reshape(x.shape).astype(x.dtype),)
+        out = np.empty_like(x, order="C")
+        calls.along(reference(), kernel, x, out, _cut(n, x.shape))
+        return (out,)
 
     def lower(n: View, b: Builder) -> Any:
         if not n.float32():
             return False
         x = b.input(0)
-        cut = _cut(n, x.shape)
-        if kernel is None:
-            return _hard_lower(b, x.view(cut), b.output(0).view(cut))
-        b.call(kernel, x.view(cut), b.output(0).view(cut))
+        calls.along(b.machine, kernel, x, b.output(0), _cut(n, x.shape))
         return True
 
     own = Quantized("QLinearSoftmax", "one") if name == "Softmax" else None
@@ -86,37 +79,32 @@ def _softmax(name: str, kernel: str | None, function: Callable[[np.ndarray], np.
     register(name, softmax_infer, run, lower, traits)
 
 
-def _hard_lower(b: Builder, x: Ref, out: Ref) -> Any:
+_softmax("Softmax", "softmax")
+_softmax("LogSoftmax", "log_softmax")
+
+
+def _hard_lower(n: View, b: Builder) -> Any:
     """1 where the largest is, 0 elsewhere."""
-    outer, count, inner = x.shape
-    if not count:
-        return None
-    at = b.temp((outer, inner), INT64)
-    b.call("arg_extreme", x, at, KINDS["float32"], False, False)
-    b.call("one_hot", at, b.constant(np.array([0, 1], np.float32)), out, 4)
-    return None
+    if not n.float32():
+        return False
+    x, out = b.input(0), b.output(0)
+    cut = outer, count, inner = _cut(n, x.shape)
+    if count:
+        at = b.temp((outer, inner), INT64)
+        b.call("arg_extreme", x.view(cut), at, KINDS["float32"], False, False)
+        b.call("one_hot", at, b.constant(np.array([0, 1], np.float32)), out.view(cut), 4)
+    return True
 
 
-def _plain_softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(1, keepdims=True, initial=-np.inf))
-    return np.asarray(e / e.sum(1, keepdims=True))
+def _hard_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
+    flat = x.reshape(_cut(n, x.shape))
+    y = np.zeros_like(flat)
+    if flat.size:
+        np.put_along_axis(y, flat.argmax(1)[:, None], 1, 1)
+    return (y.reshape(x.shape),)
 
 
-def _log_softmax(x: np.ndarray) -> np.ndarray:
-    shifted = x - x.max(1, keepdims=True, initial=-np.inf)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(1, keepdims=True)))
-
-
-def _hardmax(x: np.ndarray) -> np.ndarray:
-    y = np.zeros_like(x)
-    if x.shape[1]:
-        np.put_along_axis(y, x.argmax(1)[:, None], 1, 1)
-    return y
-
-
-_softmax("Softmax", "softmax", _plain_softmax)
-_softmax("LogSoftmax", "log_softmax", _log_softmax)
-_softmax("Hardmax", None, _hardmax)
+register("Hardmax", softmax_infer, _hard_run, _hard_lower, Traits(time="along", work="elements", limited=True))
 
 
 # ---- batch normalization and Affine -------------------------------------------------------------------------------------
@@ -166,14 +154,17 @@ def batch_norm_run(n: View, x: np.ndarray, *vectors: np.ndarray | None) -> Seque
 def batch_norm_lower(n: View, b: Builder) -> Any:
     if not n.float32() or any(n.wants(i) for i in (1, 2)):
         return False
-    if n.get("training_mode", 0):
-        return _batch_statistics(n, b)
-    values = [n.value(i) for i in range(1, 5)]
     x = b.input(0)
     at = _axis(n, 1, len(x.shape))
+    if n.get("training_mode", 0):
+        weights = b.optional(1), b.optional(2)
+        calls.batch(b.machine, x, *weights, b.output(0), at, float(n.get("epsilon", 1e-5)))
+        return True
+    values = [n.value(i) for i in range(1, 5)]
     if all(v is not None for v in values):
         factor, shift = scale_and_shift(*values, n.get("epsilon", 1e-5))  # type: ignore[call-arg, arg-type]
-        _affine(b, n, x, b.output(0, over=x), b.constant(factor.astype(np.float32)), b.constant(shift.astype(np.float32)), at)
+        factor, shift = (b.constant(v.astype(np.float32)) for v in (factor, shift))  # type: ignore[assignment]
+        calls.affine(b.machine, x, factor, shift, b.output(0, over=x), at, fused(n))
         return True
     if not (n.has(3) and n.has(4)):
         return False
@@ -190,30 +181,9 @@ def batch_norm_lower(n: View, b: Builder) -> Any:
     b.call("unary", binary("add", b.input(4), epsilon), root, Activation(UNARY["sqrt"].code))
     scale = binary("divide", b.input(1) if n.has(1) else b.constant(np.ones(1, np.float32)), root)
     bias = b.input(2) if n.has(2) else b.constant(np.zeros(1, np.float32))
-    _affine(b, n, x, b.output(0, over=x), scale, binary("subtract", bias, binary("multiply", b.input(3), scale)), at)
+    shift = binary("subtract", bias, binary("multiply", b.input(3), scale))
+    calls.affine(b.machine, x, scale, shift, b.output(0, over=x), at, fused(n))
     return True
-
-
-def _batch_statistics(n: View, b: Builder) -> Any:
-    """All values of a channel are brought together: then each channel is a group of one image."""
-    x, out = b.input(0), b.output(0)
-    at = _axis(n, 1, len(x.shape))
-    o, c, i = _volume(x.shape[:at]), x.shape[at], _volume(x.shape[at + 1 :])
-    weights = (b.optional(1), b.optional(2))
-    epsilon = float(n.get("epsilon", 1e-5))
-    if o <= 1:
-        b.call("group_norm", x.view((o, c, i)), *weights, out.view((o, c, i)), c, epsilon)
-        return True
-    before, after = b.temp((1, c, o * i)), b.temp((1, c, o * i))
-    copy(b, x, before, (c, o, i), 0, (i, c * i, 1), 0, (o * i, i, 1))
-    b.call("group_norm", before, *weights, after, c, epsilon)
-    copy(b, after, out, (o, c, i), 0, (i, o * i, 1), 0, (c * i, i, 1))
-    return True
-
-
-def _affine(b: Builder, n: View, x: Any, out: Any, scale: Any, shift: Any, axis: int) -> None:
-    cut = (_volume(x.shape[:axis]), x.shape[axis], _volume(x.shape[axis + 1 :]))
-    b.call("affine", x.view(cut), scale, shift, out.view(cut), fused(n))
 
 
 def affine_infer(n: View) -> list[Spec]:
@@ -239,7 +209,7 @@ def affine_lower(n: View, b: Builder) -> Any:
         return False
     x = b.input(0)
     factor, summand = (b.constant(v.astype(np.float32)) for v in (scale, shift))
-    _affine(b, n, x, b.output(0, over=x), factor, summand, _axis(n, 1, len(x.shape)))
+    calls.affine(b.machine, x, factor, summand, b.output(0, over=x), _axis(n, 1, len(x.shape)), fused(n))
     return True
 
 
@@ -327,16 +297,11 @@ def layer_norm_lower(n: View, b: Builder) -> Any:
     x = n.sizes(0)
     axis = _axis(n, -1, len(x))
     inner = x[axis:]
-    fits = all(not n.has(i) or (n.sizes(i)[-len(inner) :] == inner and _volume(n.sizes(i)) == _volume(inner)) for i in (1, 2))
+    fits = all(not n.has(i) or (n.sizes(i)[-len(inner) :] == inner and math.prod(n.sizes(i)) == math.prod(inner)) for i in (1, 2))
     if not n.float32() or any(n.wants(i) for i in (1, 2)) or not fits:
         return False
-    ref, size = b.input(0), _volume(inner)
-    cut = (_volume(x[:axis]), size)
-    bias = b.optional(2)
-    b.call(
-        "layer_norm", ref.view(cut), b.input(1).view((size,)), None if bias is None else bias.view((size,)),
-        b.output(0).view(cut), float(n.get("epsilon", 1e-5)), n.op == "RMSNormalization",
-    )  # fmt: skip
+    operands = b.input(0), b.input(1), b.optional(2), b.output(0)
+    calls.rows(b.machine, *operands, len(inner), float(n.get("epsilon", 1e-5)), n.op == "RMSNormalization")
     return True
 
 
@@ -369,27 +334,17 @@ def group_norm_run(
     n: View, x: np.ndarray, scale: np.ndarray | None = None, bias: np.ndarray | None = None
 ) -> Sequence[np.ndarray]:
     """Each group of channels of each image is normalized; scale and bias have one number a channel."""
-    groups = _groups(n, x.shape, x.shape[1])
-    if not x.size:
-        return (x,)
-    values = x.astype(np.float64).reshape(x.shape[0], groups, -1)
-    mean = values.mean(-1, keepdims=True)
-    values = (values - mean) / np.sqrt(((values - mean) ** 2).mean(-1, keepdims=True) + n.get("epsilon", 1e-5))
-    each = x.shape[1] // groups if n.get("per_group", 0) else 1
-    wide = (1, -1, *(1,) * (x.ndim - 2))
-    values = values.reshape(x.shape)
-    if scale is not None:
-        values = values * scale.repeat(each).reshape(wide)
-    if bias is not None:
-        values = values + bias.repeat(each).reshape(wide)
-    return (values.astype(x.dtype),)
+    count = _groups(n, x.shape, x.shape[1])
+    each, out = x.shape[1] // count if n.get("per_group", 0) else 1, np.empty_like(x, order="C")
+    scale, bias = (None if a is None else a.repeat(each) for a in (scale, bias))
+    calls.groups(reference(), x, scale, bias, out, count, n.get("epsilon", 1e-5))
+    return (out,)
 
 
 def group_norm_lower(n: View, b: Builder) -> Any:
     if not n.float32():
         return False
     x = b.input(0)
-    cut = (x.shape[0], x.shape[1], _volume(x.shape[2:]))
     groups = _groups(n, x.shape, x.shape[1])
     weights = [b.optional(1), b.optional(2)]
     if n.get("per_group", 0):
@@ -398,7 +353,7 @@ def group_norm_lower(n: View, b: Builder) -> Any:
             if given is not None:
                 each = weights[i] = b.temp((x.shape[1],))
                 b.call("gather", given.view((1, groups, 1)), numbers, each.view((1, x.shape[1], 1)), 4)
-    b.call("group_norm", x.view(cut), *weights, b.output(0).view(cut), groups, float(n.get("epsilon", 1e-5)))
+    calls.groups(b.machine, x, weights[0], weights[1], b.output(0), groups, float(n.get("epsilon", 1e-5)))
     return True
 
 
@@ -428,24 +383,22 @@ def _response(n: View) -> tuple[int, float, float, float]:
     return size, float(n.get("alpha", 1e-4)), float(n.get("beta", 0.75)), float(n.get("bias", 1.0))
 
 
+def _channels(n: View, shape: tuple[int, ...]) -> tuple[int, int, int]:
+    return calls.cut_at(shape, len(shape) - 1 if n.get("x_last", False) else 1)
+
+
 def lrn_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     """x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ** beta."""
-    size, alpha, beta, bias = _response(n)
-    if n.get("x_last", False):
-        x = np.moveaxis(x, -1, 1)
-    squares = np.pad(x.astype(np.float64) ** 2, [(0, 0), ((size - 1) // 2, size - 1 - (size - 1) // 2)] + [(0, 0)] * (x.ndim - 2))
-    total = np.lib.stride_tricks.sliding_window_view(squares, size, 1).sum(-1)
-    y = (x / (bias + alpha / size * total) ** beta).astype(x.dtype)
-    return (np.moveaxis(y, 1, -1) if n.get("x_last", False) else y,)
+    out = np.empty_like(x, order="C")
+    calls.response(reference(), x, out, _channels(n, x.shape), *_response(n))
+    return (out,)
 
 
 def lrn_lower(n: View, b: Builder) -> Any:
     if not n.float32():
         return False
-    x, out = b.input(0), b.output(0)
-    shape = x.shape
-    cut = (_volume(shape[:-1]), shape[-1], 1) if n.get("x_last", False) else (shape[0], shape[1], _volume(shape[2:]))
-    b.call("lrn", x.view(cut), out.view(cut), *_response(n))
+    x = b.input(0)
+    calls.response(b.machine, x, b.output(0), _channels(n, x.shape), *_response(n))
     return True
 
 

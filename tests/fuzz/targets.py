@@ -112,7 +112,7 @@ def _onnx(content: bytes) -> bool:
 
 
 def _gguf(content: bytes) -> bool:
-    if gguf.metadata(content, max_bytes=BYTES).get("general.architecture") in ("llama", "qwen2", "bert"):
+    if str(gguf.metadata(content, max_bytes=BYTES).get("general.architecture")) in ("llama", "qwen2", "bert"):
         return _both(content, "gguf", "gguf")
     _weights(content, "gguf")
     return True

@@ -328,6 +328,13 @@ def _reverse_sequence(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Ki
     return [rows]
 
 
+def _positions(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    """AxisPositions: the same for all rows, along another axis than theirs."""
+    if _all(w, node, kinds).axis == node.attributes.get("axis", 0) % w.rank_of(node.inputs[0]):
+        w.refuse("counts the rows")
+    return [None] * len(node.outputs)
+
+
 def _rows(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     """Operators of users who say that they keep rows apart: every input that has rows has them first."""
     rows = _all(w, node, kinds)
@@ -559,6 +566,7 @@ NAMED: dict[str, Rule] = {
         (_tile, "Tile"),
         (_einsum, "Einsum"),
         (_reverse_sequence, "ReverseSequence"),
+        (_positions, "AxisPositions"),
     )
     for name in names.split()
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ..errors import ArgumentError, FormatError, UnsupportedError
@@ -12,7 +13,7 @@ from .weights import check_format, limit
 
 __all__ = ["load_graph"]
 
-FORMATS = ("onnx", "tflite", "keras", "fastlayers")
+FORMATS = ("onnx", "tflite", "keras", "fastlayers", "transformers")
 
 
 def load_graph(
@@ -24,6 +25,12 @@ def load_graph(
     check_format(format, "load")
     if format is not None and format not in FORMATS:
         raise ArgumentError(f"load: format={quote(format)} is not known: expected one of {', '.join(FORMATS)}")
+    if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
+        from . import transformers
+
+        if format not in (None, transformers.NAME):
+            raise FormatError(f"load: format={format!r} was asked for, but the source is a folder")
+        return *transformers.load_graph(os.fsdecode(source), max_bytes=limit(max_bytes, "load"), mmap=bool(mmap)), {}
     budget = Budget(limit(max_bytes, "load"), "load")
     opened = open_source(source, caller="load", mapped=bool(mmap), budget=budget)
     if not len(opened):

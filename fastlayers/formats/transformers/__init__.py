@@ -21,13 +21,29 @@ if TYPE_CHECKING:
 __all__ = ["FAMILIES", "NAME", "load_graph", "network"]
 
 NAME = "transformers"
-# The module of each model_type.
+# The module of each model_type; "": of that name.
 FAMILIES: dict[str, str] = {
-    "bert": "bert",
-    "llama": "llama",
-    "mistral": "llama",
-    "qwen2": "llama",
-    "qwen3": "llama",
+    **dict.fromkeys(
+        (
+            "albert",
+            "bert",
+            "distilbert",
+            "electra",
+            "gpt2",
+            "gpt_neox",
+            "modernbert",
+            "mpnet",
+            "olmo2",
+            "roberta",
+            "stablelm",
+            "t5",
+        ),
+        "",
+    ),
+    **dict.fromkeys(("camembert", "xlm-roberta"), "roberta"),
+    **dict.fromkeys(("llama", "mistral", "mixtral", "phi3", "qwen2", "qwen3", "qwen3_moe", "smollm3"), "llama"),
+    **dict.fromkeys(("gemma", "gemma2", "gemma3_text"), "gemma"),
+    "nomic_bert": "nomic",
 }
 # Ends of architectures' names that say the head otherwise than by "For".
 _HEADS = {"LMHeadModel": "CausalLM", "DoubleHeadsModel": "CausalLM", "ForPreTraining": "", "EncoderModel": "", "Model": ""}
@@ -58,7 +74,7 @@ def network(
     from .config import Config
     from .weights import Weights
 
-    family: Any = imported(f"{__package__}.{FAMILIES[kind]}")
+    family: Any = imported(f"{__package__}.{FAMILIES[kind] or kind}")
     words, arrays = Config(config, where), Weights(weights, where, budget)
     arrays.begin(getattr(family, "PREFIX", ""))
     if head is None:

@@ -28,9 +28,9 @@ class Case(NamedTuple):
     def decodes(self) -> bool:
         return "CausalLM" in self.cls or "LMHead" in self.cls
 
-    def feeds(self) -> dict[str, np.ndarray]:
+    def feeds(self, steps: int = 0) -> dict[str, np.ndarray]:
         """Ids, mask, and what else it takes."""
-        return _decoder_feeds(self) if self.decodes or self.places else _encoder_feeds(self)
+        return _decoder_feeds(self, steps or 11) if self.decodes or self.places else _encoder_feeds(self, steps or 9)
 
 
 def noise(name: str, *shape: int) -> np.ndarray:
@@ -46,7 +46,7 @@ def weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     }
 
 
-def _encoder_feeds(case: Case, steps: int = 9) -> dict[str, np.ndarray]:
+def _encoder_feeds(case: Case, steps: int) -> dict[str, np.ndarray]:
     """Three texts, two of them padded at the end."""
     rng = np.random.default_rng(7)
     vocabulary, pad = case.config["vocab_size"], case.config.get("pad_token_id") or 0
@@ -57,7 +57,7 @@ def _encoder_feeds(case: Case, steps: int = 9) -> dict[str, np.ndarray]:
     return {"input_ids": ids, "attention_mask": mask, **types}
 
 
-def _decoder_feeds(case: Case, steps: int = 11) -> dict[str, np.ndarray]:
+def _decoder_feeds(case: Case, steps: int) -> dict[str, np.ndarray]:
     """Two prompts, one of them padded at its beginning."""
     rng = np.random.default_rng(7)
     mask = np.ones((2, steps), np.int64)

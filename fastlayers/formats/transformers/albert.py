@@ -25,7 +25,7 @@ def write(n: Network) -> None:
     types = n.input("token_type_ids", BATCH, STEPS)
     x = bert.embedded(n, f"{at}embeddings", ids, types, bert.places(n, ids), c.size("embedding_size", 128))
     x = n.linear(f"{at}encoder.embedding_hidden_mapping_in", x, c.size("hidden_size"))
-    layers, groups, inner = c.size("num_hidden_layers"), c.size("num_hidden_groups", 1), c.size("inner_group_num", 1)
+    layers, groups, inner = c.layers(), c.size("num_hidden_groups", 1), c.size("inner_group_num", 1)
     sizes = c.size("num_attention_heads"), c.size("intermediate_size")
     how = c.text("hidden_act", "gelu_new"), c.number("layer_norm_eps", 1e-12)
     for i in range(layers):

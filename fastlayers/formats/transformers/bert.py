@@ -80,7 +80,7 @@ def blocks(n: Network, name: str, x: str, mask: str | None, names: Names = BERT)
     c = n.config
     heads_, inner = c.size("num_attention_heads"), c.size("intermediate_size")
     kind, eps = c.text("hidden_act", "gelu"), c.number("layer_norm_eps", 1e-12)
-    for i in range(c.size("num_hidden_layers")):
+    for i in range(c.layers()):
         n.scope = f"layer.{i}/"
         x = block(n, Names(*(f"{name}.{i}.{part}" for part in names)), x, mask, heads_, inner, kind, eps)
     return x

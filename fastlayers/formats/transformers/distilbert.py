@@ -28,7 +28,7 @@ def write(n: Network) -> None:
     x = n.add(x, n.embedding(name, bert.places(n, ids), c.size("max_position_embeddings"), width))
     x = n.layer_norm(f"{at}embeddings.LayerNorm", x, _EPS, bias=True)
     heads_, inner, kind = c.size("n_heads"), c.size("hidden_dim"), c.text("activation", "gelu")
-    for i in range(c.size("n_layers")):
+    for i in range(c.layers("n_layers")):
         n.scope = f"layer.{i}/"
         x = bert.block(
             n, bert.Names(*(f"{at}transformer.layer.{i}.{part}" for part in _NAMES)), x, mask, heads_, inner, kind, _EPS

@@ -21,7 +21,7 @@ def write(n: Network) -> None:
     c, kind, at = n.config, n.config.text("model_type", "gemma"), n.weights.prefix
     c.only(use_bidirectional_attention=False)
     width, heads, head = c.size("hidden_size"), c.size("num_attention_heads"), c.size("head_dim", 256)
-    eps, layers, bias = c.number("rms_norm_eps", 1e-6), c.size("num_hidden_layers"), c.flag("attention_bias", False)
+    eps, layers, bias = c.number("rms_norm_eps", 1e-6), c.layers(), c.flag("attention_bias", False)
     act = c.text("hidden_activation", c.text("hidden_act", "gelu_pytorch_tanh"))
     act = "gelu_pytorch_tanh" if act == "gelu" and kind == "gemma" else act  # as older files call it
     rule: dict[str, Any] = {}

@@ -19,7 +19,7 @@ def write(n: Network) -> None:
     """Writes the network."""
     c, at = n.config, n.weights.prefix
     c.unused("n_ctx")  # as n_positions
-    width, heads, layers = c.size("n_embd"), c.size("n_head"), c.size("n_layer")
+    width, heads, layers = c.size("n_embd"), c.size("n_head"), c.layers("n_layer")
     eps, kind, inner = (
         c.number("layer_norm_epsilon", 1e-5),
         c.text("activation_function", "gelu_new"),

@@ -28,7 +28,7 @@ def write(n: Network) -> None:
     d = Decoder(n, heads=heads, kv_heads=heads, head=width // heads, rope=rope)
     n.scope = "embeddings/"
     x = n.embedding(f"{at}embed_in.weight", d.ids, c.size("vocab_size"), width)
-    for i in range(c.size("num_hidden_layers")):
+    for i in range(c.layers()):
         name, n.scope = f"{at}layers.{i}", f"layer.{i}/"
         y = n.layer_norm(f"{name}.input_layernorm", x, eps, bias=True)
         y = d.attention(*apart(n, f"{name}.attention.query_key_value", y, heads, bias))

@@ -18,7 +18,7 @@ def write(n: Network) -> None:
     """Writes the network."""
     c, kind = n.config, n.config.text("model_type", "llama")
     width, heads, at = c.size("hidden_size"), c.size("num_attention_heads"), n.weights.prefix
-    eps, layers = c.number("rms_norm_eps", 1e-5 if kind in ("mixtral", "phi3") else 1e-6), c.size("num_hidden_layers")
+    eps, layers = c.number("rms_norm_eps", 1e-5 if kind in ("mixtral", "phi3") else 1e-6), c.layers()
     rope = parameters(c, _THETA.get(kind, 1e4))
     if kind == "phi3" and rope["rope_type"] == "yarn":
         rope["rope_type"] = "longrope"

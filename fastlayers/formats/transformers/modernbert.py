@@ -20,7 +20,7 @@ def write(n: Network) -> None:
     c.only(position_embedding_type="absolute", embedding_norm=True)
     c.unused("classifier_pooling", "classifier_bias", "classifier_activation", "decoder_bias")  # but for heads
     width, heads_, inner = c.size("hidden_size"), c.size("num_attention_heads"), c.size("intermediate_size")
-    layers, eps, shift = c.size("num_hidden_layers"), c.number("norm_eps", 1e-5), c.flag("norm_bias", False)
+    layers, eps, shift = c.layers(), c.number("norm_eps", 1e-5), c.flag("norm_bias", False)
     bias, more, kind = c.flag("attention_bias"), c.flag("mlp_bias"), c.text("hidden_activation", "gelu")
     every, reach = c.whole("global_attn_every_n_layers", 3), c.size("local_attention", 128) // 2
     kinds = c.value("layer_types", ["sliding_attention" if i % every else "full_attention" for i in range(layers)])

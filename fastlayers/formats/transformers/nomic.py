@@ -25,7 +25,7 @@ def write(n: Network) -> None:
     x = n.embedding(f"{at}embeddings.word_embeddings.weight", ids, c.size("vocab_size"), width)
     x = n.add(x, n.embedding(f"{at}embeddings.token_type_embeddings.weight", types, c.size("type_vocab_size", 2), width))
     x = n.layer_norm(f"{at}emb_ln", x, eps, bias=True)
-    for i in range(c.size("num_hidden_layers")):
+    for i in range(c.layers()):
         name, n.scope = f"{at}encoder.layers.{i}", f"layer.{i}/"
         q, k, v = n.linears(f"{name}.attn.Wqkv", x, *(count * head,) * 3, bias=False)
         (y,) = n.attention(turn(q, count), turn(k, count), v, count, mask=mask)

@@ -21,7 +21,7 @@ def write(n: Network) -> None:
     head, bias = c.size("head_dim", max(width // heads, 1)), c.flag("attention_bias", False)
     d = Decoder(n, heads=heads, kv_heads=c.size("num_key_value_heads", heads), head=head, rope=parameters(c))
     x = n.embedding(f"{at}embed_tokens.weight", d.ids, c.size("vocab_size"), width)
-    for i in range(c.size("num_hidden_layers")):
+    for i in range(c.layers()):
         name, n.scope = f"{at}layers.{i}", f"layer.{i}/"
         q, k, v = project(d, f"{name}.self_attn", x, bias)
         q, k = (n.rms_norm(f"{name}.self_attn.{p}_norm", t, eps) for p, t in (("q", q), ("k", k)))

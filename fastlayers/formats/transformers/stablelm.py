@@ -24,7 +24,7 @@ def write(n: Network) -> None:
     parallel, rope = c.flag("use_parallel_residual", False), parameters(c, partial=0.25)
     d = Decoder(n, heads=heads, kv_heads=c.size("num_key_value_heads", heads), head=head, rope=rope)
     x = n.embedding(f"{at}embed_tokens.weight", d.ids, c.size("vocab_size"), width)
-    for i in range(c.size("num_hidden_layers")):
+    for i in range(c.layers()):
         name, n.scope = f"{at}layers.{i}", f"layer.{i}/"
         first = n.layer_norm(f"{name}.input_layernorm", x, eps, bias=True)
         q, k, v = project(d, f"{name}.self_attn", first, bias)

@@ -33,7 +33,7 @@ def write(n: Network) -> None:
         "shared.weight" if "shared.weight" in n.weights else "encoder.embed_tokens.weight", ids, c.size("vocab_size"), width
     )
     act = "gelu_new" if kind == "gated-gelu" else kind.rpartition("-")[2]
-    for i in range(c.size("num_layers")):
+    for i in range(c.layers("num_layers")):
         name, n.scope = f"encoder.block.{i}.layer", f"layer.{i}/"
         y = n.rms_norm(f"{name}.0.layer_norm", x, eps)
         q, k, v = (n.linear(f"{name}.0.SelfAttention.{part}", y, count * head, bias=False) for part in "qkv")

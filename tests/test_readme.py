@@ -56,6 +56,16 @@ def prepared(folder: Path) -> None:
     speech_network(folder / "silero_vad.onnx")
 
 
+def text_folders(folder: Path) -> None:
+    """Every folder that the page on texts names."""
+    from tests.text import folders
+
+    folders.sentence_transformer(folder / "all-MiniLM-L6-v2")
+    folders.bert(folder / "reranker", labels=1)
+    folders.bert(folder / "sentiment", labels=2)
+    folders.decoder(folder / "small-llama")
+
+
 def speech(shown: str) -> np.ndarray:
     """The probabilities that the example prints."""
     found = np.array([float(p) for p in re.findall(r"\b[01]\.\d\d\b", shown)])
@@ -109,6 +119,8 @@ PAGES = sorted({p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
 def test_the_blocks_of_a_page_run_in_order(page: str, names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    if page == "docs/how-to/text.md":
+        text_folders(Path())
     for _ in range(2 if page == "docs/how-to/operators.md" else 1):  # as a cell of a notebook
         for block in blocks(page):
             exec(block, names)

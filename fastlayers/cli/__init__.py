@@ -49,6 +49,14 @@ _MODEL_COMMANDS = {
         "compile what a model needs",
         "Compiles the Numba kernels that a model needs and keeps them in Numba's disk cache, if that can be written.",
     ),
+    "embed": (
+        "make vectors of lines of text",
+        "Makes a vector of every line of text, with a folder of sentence-transformers or transformers. Needs the extra `text`.",
+    ),
+    "generate": (
+        "continue a text",
+        "Writes the text that follows a prompt, with a decoder of transformers. Needs the extra `text`.",
+    ),
     "serve": (
         "serve models over HTTP",
         "Serves models by the Open Inference Protocol version 2, for KServe's and Triton's clients. Needs the extra `serve`.",

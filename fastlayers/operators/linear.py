@@ -125,7 +125,7 @@ def _gemm_weights(n: View, weight: np.ndarray, c: np.ndarray | None) -> tuple[np
     ordered = weight if n.get("transB", 0) else weight.T
     bias = None if c is None else np.broadcast_to(c.reshape(-1) * beta, (ordered.shape[0],))
     return (
-        np.ascontiguousarray(ordered if alpha == 1 else ordered * alpha, np.float32),
+        np.asarray(ordered if alpha == 1 else ordered * alpha, np.float32),
         None if bias is None else np.ascontiguousarray(bias, np.float32),
     )
 
@@ -166,7 +166,7 @@ def matmul_lower(n: View, b: Builder) -> Any:
     weight = n.value(1)
     if weight is not None and weight.ndim == 2:
         x, out = b.input(0), b.output(0)
-        packed = b.pack("linear_pack", lambda: (np.ascontiguousarray(weight.T), None))
+        packed = b.pack("linear_pack", lambda: (weight.T, None))
         b.call("linear", x.view((_rows(x), x.shape[-1])), packed, out.view((_rows(x), weight.shape[1])), None, IDENTITY)
         return True
     left, right = b.input(0), b.input(1)
@@ -243,9 +243,9 @@ def linear_lower(n: View, b: Builder) -> Any:
     flat = own.view((_rows(x), weight.shape[0]))
     half = half_of(n)
     if half:
-        packed = b.pack("linear_half_pack", lambda: (np.ascontiguousarray(halves.widened(weight, half)), bias, half))
+        packed = b.pack("linear_half_pack", lambda: (halves.widened(weight, half), bias, half))
     else:
-        packed = b.pack("linear_pack", lambda: (np.ascontiguousarray(weight), bias))
+        packed = b.pack("linear_pack", lambda: (weight, bias))
     given = None if residual is None or late else residual.view(flat.shape)
     b.call("linear", x.view((_rows(x), x.shape[-1])), packed, flat, given, IDENTITY if late else fused(n))
     if residual is not None and late:

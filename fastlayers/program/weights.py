@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ __all__ = ["PACKED_FORMAT", "Weights"]
 
 # Raise it when packed weights are differently than before: those stored in files are then packed again.
 PACKED_FORMAT = 1
+# Pack kernels of the compiled engine that take matrices in either order, and at any address.
+_VIEWS = frozenset({"linear_pack", "linear_half_pack"})
 
 
 class Weights:
@@ -44,7 +46,7 @@ class Weights:
     def pack(self, key: Any, kernel: str, arguments: Callable[[], tuple[Any, ...]]) -> Any:
         """Packed weights, made once for a key; with None made again and not retained."""
         if key is None:
-            return self._variant.kernels[kernel](*[_prepared(argument) for argument in arguments()])
+            return self._variant.kernels[kernel](*self._prepared(kernel, arguments()))
         found = self._packed.get(key)
         if found is not None:
             return found
@@ -53,13 +55,20 @@ class Weights:
             if found is None:
                 name = _stored_name(self._places, key)
                 stored = None if name is None else self._stored.get(name)
-                given = [_prepared(argument) for argument in arguments()]
+                given = self._prepared(kernel, arguments())
                 if stored is not None and kernel in self._variant.restores:
                     found = self._variant.restores[kernel](*given, stored)
                 else:
                     found = self._variant.kernels[kernel](*given)
                 self._packed[key] = found
             return found
+
+    def _prepared(self, kernel: str, arguments: Iterable[Any]) -> list[Any]:
+        """Arguments as pack kernels take them; those of products take matrices as they are in a file."""
+        views = kernel in _VIEWS and bool(self._variant.steps)
+        return [
+            contiguous(a) if isinstance(a, np.ndarray) and not (views and a.ndim == 2 and _whole(a)) else a for a in arguments
+        ]
 
     def adopt(self, node: Node, kernel: str, packed: Any) -> None:
         """Takes what a pack kernel has made of a node's weights already, so that it is not in memory twice."""
@@ -74,15 +83,14 @@ class Weights:
         return {name: found.array() for name, found in named.items() if name is not None}
 
 
+def _whole(matrix: np.ndarray) -> bool:
+    return matrix.flags.c_contiguous or matrix.flags.f_contiguous
+
+
 def _bytes_of(packed: Any) -> int:
     """Bytes of packed weights; those in panels count where these are not in a mapped file."""
     panels = getattr(packed, "panels", None)
     return int(getattr(packed if panels is None else panels, "nbytes", 0))
-
-
-def _prepared(argument: Any) -> Any:
-    """An argument as pack kernels take it."""
-    return contiguous(argument) if isinstance(argument, np.ndarray) else argument
 
 
 def _places(graph: Graph, prefix: str = "") -> dict[int, str]:

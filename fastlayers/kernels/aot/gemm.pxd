@@ -16,10 +16,10 @@ cdef int64_t panels_size(int64_t n, int64_t k) noexcept nogil
 cdef inline int64_t columns_size(const fl_kernels *level, int64_t n) noexcept nogil:
     return (n + 7) // 8 * 8 if level.width >= 8 else panels_size(n, 1)
 
-# Packs w (element [column j, term k] at w[j * stride_n + k * stride_k]) into b: [K / 256][N / 16][klen][16], columns past n zero.
-cdef void pack_panels(const float *w, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k, float *b) noexcept nogil
+# Packs w [n][k] into b: [K / 256][N / 16][klen][16], columns past n zero; on this thread.
+cdef void pack_panels(const float *w, int64_t n, int64_t k, float *b) noexcept nogil
 
-# The same for `groups` matrices of n x k weights, one after the other, with the GIL held; it is given up where that takes long.
+# The same for `groups` matrices, one after the other, with the GIL held; where that takes long it is given up, and all threads work.
 cdef void pack_all(const float *w, int64_t groups, int64_t n, int64_t k, float *b) noexcept
 
 # out[i, j] = epilogue(sum_k x[i, k] b[k, j]) for m rows (any number) on the calling thread. b is the packed weights of all `n_all`

@@ -16,7 +16,7 @@ from ._panels cimport Panels, make_panels
 from ._space cimport even, shared
 from ._step cimport make_step, run_plan
 
-from ...errors import ArgumentError
+from ...errors import ArgumentError, DTypeError
 from ..table import HALVES
 
 cnp.import_array()
@@ -27,6 +27,8 @@ cdef enum:
     COLS = 256
     FEW_ROWS = 32  # of a task that is cut for another thread
     HALF_COLS = 1024  # of a task with weights of 16 bits: x is rounded for each
+    WIDE = 8          # panels that are packed at a time where these are columns of the weights
+    PACK_WORK = 50    # operations that packing a weight takes, as `workers` counts
 
 cdef Fit PACK = fit_of("linear_pack"), FIT = fit_of("linear")
 
@@ -35,37 +37,95 @@ cdef int64_t panels_size(int64_t n, int64_t k) noexcept nogil:
     return (n + FL_PANEL - 1) // FL_PANEL * FL_PANEL * k
 
 
-cdef void pack_panels(const float *w, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k, float *b) noexcept nogil:
-    cdef int64_t block, panel, k0, klen, j0, cols, t, j
-    for block in range((k + FL_KC - 1) // FL_KC):
-        k0 = block * FL_KC
-        klen = min(<int64_t>FL_KC, k - k0)
-        for panel in range((n + FL_PANEL - 1) // FL_PANEL):
-            j0 = panel * FL_PANEL
-            cols = min(<int64_t>FL_PANEL, n - j0)
+cdef struct Packing:
+    const fl_kernels *level
+    const char *w         # at any address: files have weights wherever these are
+    float *b
+    int64_t groups, n, k
+    int64_t stride_n, stride_k  # bytes; one of them is that of a float
+    int64_t pieces        # of a group
+
+
+cdef void pack_rows(const Packing *p, const char *w, float *b, int64_t first, int64_t last) noexcept nogil:
+    """Panels of weights [n][k]: each goes along whole rows, so that a page of them is met once."""
+    cdef float rows[FL_PANEL * FL_KC]
+    cdef int64_t panels = (p.n + FL_PANEL - 1) // FL_PANEL, panel, k0, klen, cols, j
+    cdef const char *source
+    cdef float *to
+    for panel in range(first, last):
+        cols = min(<int64_t>FL_PANEL, p.n - panel * FL_PANEL)
+        k0 = 0
+        while k0 < p.k:
+            klen = min(<int64_t>FL_KC, p.k - k0)
+            source, to = w + panel * FL_PANEL * p.stride_n + k0 * sizeof(float), b + panels * FL_PANEL * k0 + panel * FL_PANEL * klen
             if cols < FL_PANEL:
-                memset(b, 0, klen * FL_PANEL * sizeof(float))
-            if stride_k == 1:
-                level().transpose(w + j0 * stride_n + k0, stride_n, b, FL_PANEL, cols, klen)
+                memset(to, 0, klen * FL_PANEL * sizeof(float))
+            if <size_t>w % sizeof(float) == 0 and p.stride_n % sizeof(float) == 0:
+                p.level.transpose(<const float *>source, p.stride_n // <int64_t>sizeof(float), to, FL_PANEL, cols, klen)
             else:
-                for t in range(klen):
-                    for j in range(cols):
-                        b[t * FL_PANEL + j] = w[(j0 + j) * stride_n + (k0 + t) * stride_k]
-            b += klen * FL_PANEL
+                for j in range(cols):
+                    memcpy(rows + j * klen, source + j * p.stride_n, klen * sizeof(float))
+                p.level.transpose(rows, klen, to, FL_PANEL, cols, klen)
+            k0 += klen
 
 
-cdef void pack_groups(const float *w, int64_t groups, int64_t n, int64_t k, float *b) noexcept nogil:
-    cdef int64_t g
-    for g in range(groups):
-        pack_panels(w + g * n * k, n, k, k, 1, b + g * panels_size(n, k))
+cdef void pack_columns(const Packing *p, const char *w, float *b, int64_t first, int64_t last) noexcept nogil:
+    """Strips of weights [k][n], which are WIDE panels of a block of K: a strip's terms are copied one after the other."""
+    cdef int64_t panels = (p.n + FL_PANEL - 1) // FL_PANEL, wide = (panels + WIDE - 1) // WIDE, strip, k0, klen, t, panel, cols
+    cdef int64_t before, after
+    cdef const char *source
+    cdef float *to
+    for strip in range(first, last):
+        k0, before = strip // wide * FL_KC, strip % wide * WIDE
+        klen, after = min(<int64_t>FL_KC, p.k - k0), min(panels, before + WIDE)
+        to = b + panels * FL_PANEL * k0 + before * FL_PANEL * klen
+        for t in range(klen):
+            source = w + (k0 + t) * p.stride_k + before * FL_PANEL * sizeof(float)
+            for panel in range(after - before):
+                cols = p.n - (before + panel) * FL_PANEL
+                if cols >= FL_PANEL:
+                    memcpy(to + (panel * klen + t) * FL_PANEL, source + panel * FL_PANEL * sizeof(float), FL_PANEL * sizeof(float))
+                else:
+                    memset(to + (panel * klen + t) * FL_PANEL, 0, FL_PANEL * sizeof(float))
+                    memcpy(to + (panel * klen + t) * FL_PANEL, source + panel * FL_PANEL * sizeof(float), cols * sizeof(float))
+
+
+cdef void pack_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Packing *p = <const Packing *>context
+    cdef int64_t group = number // p.pieces, piece = number % p.pieces, panels = (p.n + FL_PANEL - 1) // FL_PANEL, all
+    cdef const char *w = p.w + group * p.n * p.k * sizeof(float)
+    cdef float *b = p.b + group * panels_size(p.n, p.k)
+    if p.stride_k == sizeof(float):
+        pack_rows(p, w, b, panels * piece // p.pieces, panels * (piece + 1) // p.pieces)
+    else:
+        all = (p.k + FL_KC - 1) // FL_KC * ((panels + WIDE - 1) // WIDE)
+        pack_columns(p, w, b, all * piece // p.pieces, all * (piece + 1) // p.pieces)
+
+
+cdef void pack_panels(const float *w, int64_t n, int64_t k, float *b) noexcept nogil:
+    cdef Packing p
+    p.level = level()
+    p.w, p.b, p.n, p.k, p.stride_n, p.stride_k = <const char *>w, b, n, k, k * sizeof(float), sizeof(float)
+    pack_rows(&p, p.w, b, 0, (n + FL_PANEL - 1) // FL_PANEL)
+
+
+cdef void pack_shared(Packing *p) noexcept:
+    """All groups on the threads that are there, with the GIL given up, where that takes long."""
+    cdef int64_t i, size = p.n * p.k
+    p.level = level()
+    p.pieces = max(<int64_t>1, min(size // LARGE, (p.n + FL_PANEL - 1) // FL_PANEL))
+    if p.groups * size < LARGE:
+        for i in range(p.groups):
+            pack_task(p, i, 0)
+    else:
+        with nogil:
+            parallel(pack_task, p, p.groups * p.pieces, workers(p.groups * p.pieces, <double>PACK_WORK * p.groups * size))
 
 
 cdef void pack_all(const float *w, int64_t groups, int64_t n, int64_t k, float *b) noexcept:
-    if groups * n * k < LARGE:
-        pack_groups(w, groups, n, k, b)
-    else:
-        with nogil:
-            pack_groups(w, groups, n, k, b)
+    cdef Packing p
+    p.w, p.b, p.groups, p.n, p.k, p.stride_n, p.stride_k = <const char *>w, b, groups, n, k, k * sizeof(float), sizeof(float)
+    pack_shared(&p)
 
 
 cdef void product(const fl_kernels *lv, const float *x, int64_t ldx, int64_t m, int64_t k, const float *b, int64_t n_all, int64_t j0,
@@ -226,7 +286,7 @@ cdef class BoundLinear:
 
 
 def linear_pack(cnp.ndarray weight__nk, cnp.ndarray bias__n):
-    """Weights (out, in) and bias (out,) of ``y = x Wᵀ + b``."""
+    """Weights (out, in), in either order of memory and at any address, and bias (out,) of ``y = x Wᵀ + b``."""
     return linear_restore(weight__nk, bias__n, None)
 
 
@@ -237,9 +297,17 @@ def linear_restore(cnp.ndarray weight__nk, cnp.ndarray bias__n, cnp.ndarray stor
     cdef int64_t n = cnp.PyArray_DIM(weight__nk, 0), k = cnp.PyArray_DIM(weight__nk, 1)
     packed.n, packed.k = n, k
     packed.panels = make_panels(panels_size(n, k), stored, "linear_pack")
-    cdef const float *w = <const float *>cnp.PyArray_DATA(weight__nk)
+    cdef Packing p
     if stored is None:
-        pack_all(w, 1, n, k, packed.panels.data)
+        if cnp.PyArray_TYPE(weight__nk) != cnp.NPY_FLOAT32 or not weight__nk.dtype.isnative:
+            raise DTypeError(f"linear_pack: weight has dtype {weight__nk.dtype}: expected float32")
+        p.w, p.b, p.groups, p.n, p.k = <const char *>cnp.PyArray_DATA(weight__nk), packed.panels.data, 1, n, k
+        p.stride_n, p.stride_k = k * sizeof(float), sizeof(float)
+        if not weight__nk.flags.c_contiguous:
+            p.stride_n, p.stride_k = sizeof(float), n * sizeof(float)
+            if not weight__nk.flags.f_contiguous:
+                raise ArgumentError("linear_pack: weight has its elements apart: expected [n][k] or [k][n] in memory")
+        pack_shared(&p)
     if bias__n is not None:
         packed.bias = <float *>need(panels_size(n, 1) * sizeof(float), "linear_pack")
         memset(packed.bias, 0, panels_size(n, 1) * sizeof(float))

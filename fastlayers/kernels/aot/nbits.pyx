@@ -27,6 +27,7 @@ cdef enum:
     SOME_COLS = 128  # whose weights are floats at a time: a block of K of them (128 KB) stays in a second-level cache
     READ = 4       # a weight's share of reading, in the operations that `workers` counts
     ROUNDED = 16   # rows of a task that makes bytes of them
+    PACK_WORK = 50 # operations that packing a byte takes, as `workers` counts
 
 cdef Fit PACK = fit_of("nbits_pack"), FIT = fit_of("nbits")
 cdef int INTEGER = NBITS_SUMS["integer"]
@@ -197,33 +198,50 @@ cdef class PackedBits:
         release(self.bias)
 
 
-cdef inline uint32_t turned(const uint8_t *group, int bits) noexcept nogil:
-    """The terms of a group, lowest bits first, in the order of nbits_types.h."""
-    cdef uint32_t all, to = 0, mask = (1 << bits) - 1
-    cdef int s, i
-    memcpy(&all, group, 4)
+cdef inline uint32_t turned(uint32_t all, int bits) noexcept nogil:
+    """The terms of a group, lowest bits first, in the order of nbits_types.h: of each four, one goes to each byte."""
+    cdef uint32_t to = 0, some
+    cdef int s
     if bits == 8:
         return all
     for s in range(8 // bits):
-        for i in range(4):
-            to |= (all >> (bits * (4 * s + i)) & mask) << (8 * i + bits * s)
+        some = all >> (4 * bits * s)
+        if bits == 4:
+            some &= 0xffff
+            some = (some | some << 8) & 0x00ff00ff
+            some = (some | some << 4) & 0x0f0f0f0f
+        else:
+            some &= 0xff
+            some = (some | some << 12) & 0x000f000f
+            some = (some | some << 6) & 0x03030303
+        to |= some << (bits * s)
     return to
 
 
-cdef void pack_weights(const uint8_t *w, const float *scale, PackedBits packed) noexcept nogil:
-    cdef int64_t p, b, g, j, column, bytes = packed.one.block * packed.one.bits // 8, groups = bytes // 4
-    cdef uint8_t *to = packed.weights
+cdef struct Packing:
+    const uint8_t *w
+    const float *scale
+    uint8_t *to
+    int64_t n, blocks, bytes, record  # bytes of a block
+    int bits
+
+
+cdef void pack_task(void *context, int64_t panel, int worker) noexcept nogil:
+    cdef const Packing *p = <const Packing *>context
+    cdef int64_t b, g, j, column, groups = p.bytes // 4
+    cdef uint8_t *to = p.to + panel * p.blocks * p.record
     cdef uint32_t word
-    for p in range((packed.n + FL_PANEL - 1) // FL_PANEL):
-        for b in range(packed.one.blocks):
-            memset(to, 0, packed.one.record)
-            for j in range(min(<int64_t>FL_PANEL, packed.n - p * FL_PANEL)):
-                column = (p * FL_PANEL + j) * packed.one.blocks + b
-                for g in range(groups):
-                    word = turned(w + column * bytes + 4 * g, packed.one.bits)
-                    memcpy(to + (g * FL_PANEL + j) * 4, &word, 4)
-                memcpy(to + (groups * FL_PANEL + j) * 4, scale + column, 4)
-            to += packed.one.record
+    for b in range(p.blocks):
+        if (panel + 1) * FL_PANEL > p.n:
+            memset(to, 0, p.record)
+        for j in range(min(<int64_t>FL_PANEL, p.n - panel * FL_PANEL)):
+            column = (panel * FL_PANEL + j) * p.blocks + b
+            for g in range(groups):
+                memcpy(&word, p.w + column * p.bytes + 4 * g, 4)
+                word = turned(word, p.bits)
+                memcpy(to + (g * FL_PANEL + j) * 4, &word, 4)
+            memcpy(to + (groups * FL_PANEL + j) * 4, p.scale + column, 4)
+        to += p.record
 
 
 cdef void *panels_of(cnp.ndarray array) except? NULL:
@@ -238,16 +256,20 @@ def nbits_pack(cnp.ndarray weight__nbq, cnp.ndarray scale__nb, cnp.ndarray zero_
     """Weights (out, blocks, bytes of a block) with scales and zero points: see the reference."""
     fits_bits((weight__nbq, scale__nb, zero__nb, bias__n), size, bits)
     cdef PackedBits packed = PackedBits.__new__(PackedBits)
-    cdef const uint8_t *w = <const uint8_t *>cnp.PyArray_DATA(weight__nbq)
-    cdef const float *scale = <const float *>cnp.PyArray_DATA(scale__nb)
+    cdef Packing p
+    cdef int64_t panels
     packed.n, packed.k = cnp.PyArray_DIM(weight__nbq, 0), size
     packed.one.bits, packed.one.blocks = bits, cnp.PyArray_DIM(weight__nbq, 1)
     packed.one.block = cnp.PyArray_DIM(weight__nbq, 2) * 8 // bits
     packed.one.record = packed.one.block * bits * 2 + FL_PANEL * 4
-    packed.nbytes = (packed.n + FL_PANEL - 1) // FL_PANEL * packed.one.blocks * packed.one.record
+    panels = (packed.n + FL_PANEL - 1) // FL_PANEL
+    packed.nbytes = panels * packed.one.blocks * packed.one.record
     packed.one.weights = packed.weights = <uint8_t *>need(packed.nbytes, "nbits_pack")
+    p.w, p.scale = <const uint8_t *>cnp.PyArray_DATA(weight__nbq), <const float *>cnp.PyArray_DATA(scale__nb)
+    p.to, p.n, p.blocks, p.bytes = packed.weights, packed.n, packed.one.blocks, cnp.PyArray_DIM(weight__nbq, 2)
+    p.record, p.bits = packed.one.record, bits
     with nogil:
-        pack_weights(w, scale, packed)
+        parallel(pack_task, &p, panels, workers(panels, <double>PACK_WORK * packed.nbytes))
     packed.one.kind = FL_NBITS_HALF
     if zero__nb is not None:
         packed.one.kind = FL_NBITS_BYTES if zero__nb.dtype == np.uint8 else FL_NBITS_FLOATS

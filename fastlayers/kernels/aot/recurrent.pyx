@@ -116,7 +116,7 @@ cdef void fill(Direction *direction, int kind, int gates, int64_t d, int64_t inp
     cell.r, cell.late, cell.bias, cell.peephole, cell.project = r, r + 2 * hidden * hp, extra, NULL, NULL
     direction.w, direction.bias = w, bias
     interleave(weights[0] + d * rows * inputs, inputs, hidden, 0, gates, ordered)
-    pack_panels(ordered, columns, inputs, inputs, 1, w)
+    pack_panels(ordered, columns, inputs, w)
     if kind == FL_GRU_EARLY:
         pack_gates(recurrent, hidden, outs, 0, 2, ordered, r)
         pack_gates(recurrent, hidden, outs, 2, 1, ordered, r + 2 * hidden * hp)
@@ -141,7 +141,7 @@ cdef void fill(Direction *direction, int kind, int gates, int64_t d, int64_t inp
 cdef void pack_gates(const float *w, int64_t hidden, int64_t terms, int first, int count, float *ordered, float *to) noexcept nogil:
     cdef int64_t columns = count * panels_size(hidden, 1)
     interleave(w, terms, hidden, first, count, ordered)
-    pack_panels(ordered, columns, terms, terms, 1, to)
+    pack_panels(ordered, columns, terms, to)
 
 
 cdef void interleave(const float *w, int64_t terms, int64_t hidden, int first, int count, float *to) noexcept nogil:

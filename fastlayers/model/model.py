@@ -465,7 +465,7 @@ class Model:
         return of(self, axes)
 
     def summary(self, shapes: Mapping[str, Any] | Sequence[Any] | None = None) -> str:
-        """A table of the steps: shapes, parameters, multiply-adds, bytes, and which kernel runs each; see `inspect`.
+        """A table of the steps: shapes, parameters, multiply-adds, bytes, which kernel runs each, and why a convolution's does.
 
         Args:
             shapes: as in `prepare`; needed where the model's own sizes are not all fixed.

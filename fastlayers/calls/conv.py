@@ -6,6 +6,7 @@ can run, for tests and measurements; it is read when a convolution is first chos
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from functools import cache
@@ -17,12 +18,12 @@ from .._tuples import NamedTuple
 from ..errors import ArgumentError
 from ..kernels.table import Activation
 from ..kernels.winograd_points import terms_of, tiles_of
-from .conv_costs import PANEL, choose, half_pays
-from .conv_dilated import as_last, dilated_phases, run_dilated
+from .conv_costs import PANEL, choose, expected, half_pays
+from .conv_dilated import Phases, as_last, dilated_phases, run_dilated
 from .geometry import Window, five
 from .machine import Machine
 
-__all__ = ["VARIABLE", "Convolution", "call", "forced", "kernel_for"]
+__all__ = ["VARIABLE", "Convolution", "call", "forced", "kernel_for", "why"]
 
 VARIABLE = "FASTLAYERS_CONV"
 _FORCED = {"direct": 0, "winograd2": 2, "winograd4": 4, "winograd6": 6}
@@ -117,38 +118,80 @@ def kernel_for(
     return ("winograd", tile) if tile else ("conv", 0)
 
 
+class _Choice(NamedTuple):
+    """An algorithm, with what it was chosen by: the kernel and the side of its tiles, or the phases of a dilated convolution."""
+
+    kernel: str
+    tile: int
+    phases: Phases | None
+    space: tuple[int, int, int]  # of the result
+
+
+def _choice(c: Convolution, x: Sequence[int], weight: Sequence[int], out: Sequence[int], residual: bool) -> _Choice:
+    """For shapes of five axes."""
+    window, groups, mode, x_last, out_last, packs, direct, half = c
+    _, stride, dilation, pads = window.in_three()
+    space: Any = out[1:4] if out_last else out[2:]
+    turned = 2 - x_last - out_last
+    name, tile = kernel_for(
+        x[-1 if x_last else 1], weight, space, groups, stride, dilation, pads, mode, x_last != out_last, direct, packs,
+        turned if half else None,
+    )  # fmt: skip
+    found = None
+    if name == "conv" and not residual and max(dilation) > 1 and not direct and forced() != 0:
+        shapes = as_last(x, x_last), weight, as_last(out, out_last)
+        found = dilated_phases(*shapes, groups, stride, dilation, pads, mode, turned, packs)
+    return _Choice(name, tile, found, space)
+
+
 def call(
     m: Machine, c: Convolution, x: Any, weight: np.ndarray, bias: np.ndarray | None, out: Any, residual: Any, act: Activation
 ) -> None:
     """The kernel calls of a convolution; x, out and residual may be without a batch."""
-    window, groups, mode, x_last, out_last, packs, direct, half = c
+    window, groups, mode, x_last, out_last, _, _, half = c
     axes = len(window.kernel)
     x, out = m.view(x, five(x.shape, x_last, axes)), m.view(out, five(out.shape, out_last, axes))
     if residual is not None:
         residual = m.view(residual, out.shape)
     taps, stride, dilation, pads = window.in_three()
     weight = weight.reshape(*weight.shape[:2], *taps)
-    channels, space = x.shape[-1 if x_last else 1], out.shape[1:4] if out_last else out.shape[2:]
-    turned = 2 - x_last - out_last
-    name, tile = kernel_for(
-        channels, weight.shape, space, groups, stride, dilation, pads, mode, x_last != out_last, direct, packs,
-        turned if half else None,
-    )  # fmt: skip
+    name, tile, found, _ = _choice(c, x.shape, weight.shape, out.shape, residual is not None)
     if name == "depthwise":
-        packed = m.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, channels))
+        packed = m.pack("depthwise_pack", lambda: (weight, bias, stride, dilation, x.shape[-1 if x_last else 1]))
         m.call("depthwise", x, packed, out, pads, mode, x_last, residual, act)
         return
     if name == "winograd":
         packed = m.pack("winograd_pack", lambda: (weight, bias, tile, groups, stride), tile)
         m.call("winograd", x, packed, out, pads, x_last, out_last, residual, act)
         return
-    if name == "conv" and residual is None and max(dilation) > 1 and not direct and forced() != 0:
-        shapes = as_last(x.shape, x_last), weight.shape, as_last(out.shape, out_last)
-        found = dilated_phases(*shapes, groups, stride, dilation, pads, mode, turned, packs)
-        if found is not None:
-            packed = m.pack("winograd_pack", lambda: (weight, bias, found.tile, groups, (1, 1, 1)), found.tile)
-            run_dilated(m, found, packed, x, out, x_last, out_last, act)
-            return
+    if found is not None:
+        packed = m.pack("winograd_pack", lambda: (weight, bias, found.tile, groups, (1, 1, 1)), found.tile)
+        run_dilated(m, found, packed, x, out, x_last, out_last, act)
+        return
     more = (half,) if name == "conv_half" else ()
     packed = m.pack(f"{name}_pack", lambda: (weight, bias, stride, dilation, groups, *more))
     m.call("conv", x, packed, out, pads, mode, x_last, out_last, residual, act)
+
+
+def why(c: Convolution, x: Sequence[int], weight: Sequence[int], out: Sequence[int], residual: bool) -> str:
+    """The reason, in words, for the algorithm that `call` chooses for these shapes; "" where there is but one."""
+    axes = len(c.window.kernel)
+    taps, stride, dilation, _ = c.window.in_three()
+    weight, x, out = (*weight[:2], *taps), five(x, c.x_last, axes), five(out, c.out_last, axes)
+    name, tile, found, space = _choice(c, x, weight, out, residual)
+    if name == "depthwise" or math.prod(taps) == 1:
+        return "products of bfloat16" if name == "conv_half" else ""
+    if found is not None:
+        return f"phases of the dilation, tiles of {found.tile}"
+    if forced() is not None:
+        return f"{f'tiles of {tile}' if tile else 'direct'}, as {VARIABLE} says"
+    best, share = expected(space, x[-1 if c.x_last else 1], weight[0], taps, c.groups, stride)
+    if name == "conv_half":
+        return "products of bfloat16"
+    if tile:
+        return f"tiles of {tile}, {share:.2f} of direct time expected"
+    if not tiles_of(taps, stride):
+        return f"no tiles for {'x'.join(map(str, c.window.kernel))}, strides {'x'.join(map(str, c.window.stride))}"
+    if c.direct or max(dilation) > 1 or c.mode:
+        return "sums tap by tap" if c.direct else "dilated" if max(dilation) > 1 else "padding that is not zeros"
+    return f"tiles of {best} expected to take {share:.2f} of its time" if best else "too few channels for tiles"

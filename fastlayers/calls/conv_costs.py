@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ..kernels.winograd_points import kinds, sides, terms_of, tiles_of
 
-__all__ = ["PANEL", "choose", "choose_phases", "half_pays"]
+__all__ = ["PANEL", "choose", "choose_phases", "expected", "half_pays"]
 
 # Nanoseconds, fitted to the times of 420 convolutions (2x2 to 112x112 pixels, 3 to 512 channels, 1 and 8 images, channels-first),
 # each run directly and with both tiles in turn on one core with AVX-512, the least of some dozens. Where vectors are narrower all
@@ -75,6 +75,18 @@ def choose(
     }
     best = min(times, key=times.__getitem__, default=0)
     return best if best and times[best] < _direct(out_shape_dhw, c, o, kernel, groups, stride) else 0
+
+
+def expected(
+    space: tuple[int, int, int], i: int, o: int, kernel: tuple[int, ...], groups: int, stride: tuple[int, ...]
+) -> tuple[int, float]:
+    """The best tiles of `winograd` and the time that it is expected to take over the direct one's; 0 where it has none."""
+    i, o = i // max(groups, 1), o // max(groups, 1)
+    if i < _FEWEST or min(*space, o) < 1:
+        return 0, 1.0
+    times = {tile: _winograd(space, i, o, kernel, tile, groups, stride) for tile in tiles_of(kernel, stride)}
+    best = min(times, key=times.__getitem__, default=0)
+    return best, times[best] / _direct(space, i, o, kernel, groups, stride) if best else 1.0
 
 
 def half_pays(

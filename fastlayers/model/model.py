@@ -453,8 +453,8 @@ class Model:
         return of(self, axes)
 
     def summary(self, shapes: Mapping[str, Any] | Sequence[Any] | None = None) -> str:
-        """A table of the steps: shapes, parameters, multiply-adds, bytes, and which kernel runs each; see `inspect`. A second one
-        has the matrices that are stored in fewer bits (`load`'s `weights`): bytes, and how far they are off.
+        """A table of the steps: shapes, parameters, multiply-adds, bytes, which kernel runs each, and why a convolution's does. A
+        second one has the matrices that are stored in fewer bits (`load`'s `weights`): bytes, and how far they are off.
 
         Args:
             shapes: as in `prepare`; needed where the model's own sizes are not all fixed.

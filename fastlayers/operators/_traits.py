@@ -130,6 +130,7 @@ class Traits(NamedTuple):
         volatile: never folded (random values).
         limited: its results are never below -1 or above 1.
         shape_only: `run` needs the inputs' specs alone, not their values (Shape, Size).
+        why: what decided which of several algorithms its kernels run, for reports; None: there is one.
     """
 
     unary: Callable[[View], Activation | None] | None = None
@@ -155,6 +156,7 @@ class Traits(NamedTuple):
     volatile: bool = False
     limited: bool = False
     shape_only: bool = False
+    why: Callable[[View], str] | None = None
 
 
 def _broadcast_sides(n: View) -> Sides | None:

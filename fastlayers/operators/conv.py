@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._windows import halves
-from ..calls.conv import Convolution, call
+from ..calls.conv import Convolution, call, why
 from ..calls.conv_transpose import call as call_transposed
 from ..calls.geometry import Window
 from ..kernels.table import BINARY, PAD_MODES
@@ -75,17 +75,28 @@ def conv_lower(n: View, b: Builder) -> Any:
     shape = _own(n, x, weight.shape[0], place)
     if any(p < 0 for pair in place.pads for p in pair):
         return False
-    x_last, out_last, groups = n.get("x_last", False), n.get("out_last", False), n.get("group", 1)
     ref, out = b.input(0), b.output(0)
     act, residual = fused(n), b.optional(3)
     late = residual is not None and residual.shape != shape  # a residual that is broadcast comes after the kernel
     own = out if out.shape == shape else b.temp(shape)
-    packs, direct = n.get("packs", False), n.get("direct", False)
-    how = Convolution(place, groups, n.get("pad_mode", _ZEROS), x_last, out_last, packs, direct, half_of(n))
-    call(b.machine, how, ref, weight, bias, own, None if late else residual, IDENTITY if late else act)
+    call(b.machine, _how(n, place), ref, weight, bias, own, None if late else residual, IDENTITY if late else act)
     if residual is not None and late:
         b.call("binary", own, residual, out, BINARY["add"], act)
     return True
+
+
+def _how(n: View, place: Window) -> Convolution:
+    sides, choice = (n.get("x_last", False), n.get("out_last", False)), (n.get("packs", False), n.get("direct", False))
+    return Convolution(place, n.get("group", 1), n.get("pad_mode", _ZEROS), *sides, *choice, half_of(n))
+
+
+def conv_why(n: View) -> str:
+    """Words for what decided the algorithm; sizes are known."""
+    x, w, place = _parts(n)
+    if place is None or len(w) > 5:
+        return ""
+    shape: Any = _own(n, x, w[0], place)
+    return why(_how(n, place), x, w, shape, n.has(3) and n.shape(3) == shape)
 
 
 def conv_run(
@@ -142,6 +153,7 @@ CONV = Traits(
     ),
     padding=lambda n: None if n.get("pad_mode", _ZEROS) != _ZEROS else 0.0,
     quantized=Quantized("QLinearConv", "convolution"),
+    why=conv_why,
 )
 register("Conv", conv_infer, conv_run, conv_lower, CONV)
 

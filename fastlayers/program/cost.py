@@ -1,4 +1,4 @@
-"""What a node of a bound program costs: multiply-adds, and bytes that must be read and written at least."""
+"""Costs of a node of a bound program: multiply-adds, bytes that must be read and written at least, and why it runs as it does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..ir.graph import Node
 from ..operators import Spec, View, traits_of
 
-__all__ = ["moved", "multiply_adds", "parameters"]
+__all__ = ["moved", "multiply_adds", "parameters", "why"]
 
 
 def multiply_adds(node: Node, inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> int:
@@ -27,3 +27,9 @@ def moved(inputs: Sequence[Spec | None], outputs: Sequence[Spec]) -> int:
 def parameters(node: Node, constants: Sequence[int | None]) -> int:
     """The number of weights among a node's inputs: `constants` has the size of each that is one."""
     return sum(size for size in constants if size is not None and size > 1)
+
+
+def why(node: Node, inputs: Sequence[Spec | None]) -> str:
+    """The reason for the algorithm that a node's kernels run, as its traits have it; "" where there is but one."""
+    said = traits_of(node.op).why
+    return "" if said is None else said(View(node, inputs, []))

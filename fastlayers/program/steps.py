@@ -9,7 +9,7 @@ from typing import Any
 
 from .._tuples import NamedTuple
 from ..operators.builder import AnyCall, Call, NativeCall, NestedCall
-from .cost import moved, multiply_adds, parameters
+from .cost import moved, multiply_adds, parameters, why
 from .trace import Plan
 
 __all__ = ["Step", "steps", "timed"]
@@ -31,6 +31,7 @@ class Step(NamedTuple):
     calls: tuple[int, ...]  # positions in the plan
     reads: tuple[int, ...] = ()
     makes: tuple[int, ...] = ()
+    why: str = ""  # what decided which of several algorithms the kernels run
 
 
 def steps(plan: Plan, away: Collection[str] = ()) -> list[Step]:
@@ -53,12 +54,12 @@ def steps(plan: Plan, away: Collection[str] = ()) -> list[Step]:
 
     for number, (node, inputs, outputs, weights) in enumerate(plan.nodes):
         out = outputs[0]
-        reads, makes = plan.links[number]
+        (reads, makes), names = plan.links[number], kernels(number)
         found.append(
             Step(
                 node.op, node.outputs[0], tuple(out.shape or ()), out.dtype.name, parameters(node, weights),  # type: ignore[arg-type]
-                multiply_adds(node, inputs, outputs), moved(inputs, outputs), kernels(number), tuple(calls.get(number, ())),
-                reads, makes,
+                multiply_adds(node, inputs, outputs), moved(inputs, outputs), names, tuple(calls.get(number, ())),
+                reads, makes, "" if "numpy" in names else why(node, inputs),
             )
         )  # fmt: skip
     rest = len(plan.nodes)

@@ -23,7 +23,7 @@ class StepReport(NamedTuple):
     """A step, in the order in which they run.
 
     Attributes:
-        step: operator, name of its result, shape, dtype, parameters, multiply-adds, bytes, and the kernels that run it.
+        step: operator, name of its result, shape, dtype, parameters, multiply-adds, bytes, the kernels that run it, and why.
         depth: in how many bodies of loops and branches it is.
         rounds: how often it runs in one run of the network; 0 if that is not known, as it is of what was not run.
         segment: the number of the program that it is part of: of a network that runs in stages there are several.

@@ -45,6 +45,7 @@ def _step(report: Report, row: StepReport) -> dict[str, Any]:
         "multiply_adds": step.multiply_adds,
         "bytes": step.bytes,
         "kernels": list(step.kernels),
+        "why": step.why,
         "numpy": row.in_numpy,
         "depth": row.depth,
         "rounds": row.rounds,

@@ -61,7 +61,13 @@ def cells(report: Report, row: StepReport) -> list[str]:
     step = row.step
     first = ["  " * row.depth + step.op, short(step.name), row.shape]
     if not report.measured:
-        return [*first, count(step.parameters), count(step.multiply_adds), count(step.bytes), row.where]
+        return [
+            *first,
+            count(step.parameters),
+            count(step.multiply_adds),
+            count(step.bytes),
+            row.where + (f": {step.why}" if step.why else ""),
+        ]
     rounds = [str(row.rounds) if row.rounds else ""] if report.inner else []
     timed = bool(row.best > 0 and step.kernels and report.limits is not None)
     share = f"{report.least(row) / row.best:.0%}" if timed else ""

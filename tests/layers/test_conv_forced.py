@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
 import fastlayers as fl
@@ -34,6 +37,35 @@ def test_forced(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
         conv.forced.cache_clear()
         assert kernels() == {"winograd" if side in tiles_of((1, 1, 3), (1, 1, 1)) else "conv"}, word
         assert kernels(stride=3) == {"conv"}, f"{word}: no algorithm but the direct one has this stride"
+
+
+@pytest.mark.without("cuda")
+def test_summaries_and_reports_say_why(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What decided is said of the algorithm that runs: `why` and the calls come from one choice."""
+    x, w, wide = normal(1, 32, 32, 32), normal(32, 32, 3, 3), normal(32, 32, 7, 7)
+    given: dict[str, tuple[Any, dict[str, Any], set[str]]] = {
+        r"tiles of 4, 0\.\d\d of direct time expected": (w, {"padding": 1}, {"winograd"}),
+        r"tiles of [24] expected to take \d\.\d\d of its time": (w[:1], {"padding": 1}, {"conv"}),
+        "no tiles for 7x7, strides 1x1": (wide, {}, {"conv"}),
+        "too few channels for tiles": (w[:, :4], {"groups": 8}, {"conv"}),
+        "phases of the dilation, tiles of 4": (w, {"padding": 2, "dilation": 2}, {"transpose", "copy", "winograd"}),
+        "padding that is not zeros": (w, {"padding": 1, "padding_mode": "reflect"}, {"conv"}),
+        "": (w[:, :, :1, :1], {}, {"conv"}),
+    }
+    for pattern, (weight, options, names) in given.items():
+        report = fl.compile(lambda x, w=weight, o=options: fl.functional.conv2d(x, w, **o), x).report()
+        (step,) = [row.step for row in report.steps if row.step.op == "Conv"]
+        assert re.fullmatch(pattern, step.why) and set(step.kernels) == names, (pattern, step)
+        assert f": {step.why}\n" in report.text() if pattern else ":" not in report.text().splitlines()[2]
+        assert step.why in [row["why"] for row in report.dict()["steps"]]
+    monkeypatch.setenv(conv.VARIABLE, "direct")
+    conv.forced.cache_clear()
+    model = fl.compile(lambda x: fl.functional.conv2d(x, w, padding=1), x)
+    assert "conv: direct, as FASTLAYERS_CONV says" in model.summary()
+    strict = fl.compile(lambda x: fl.functional.conv2d(x, w, padding=1), x, precision="strict")
+    conv.forced.cache_clear()
+    monkeypatch.delenv(conv.VARIABLE)
+    assert "conv: sums tap by tap" in strict.summary()
 
 
 def test_an_unknown_word_is_an_error_of_the_first_convolution(monkeypatch: pytest.MonkeyPatch) -> None:

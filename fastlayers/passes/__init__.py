@@ -123,11 +123,12 @@ def _optimized(
             graph = separated(graph)
     net = Net(graph, known, specs)
     if not strict and not ops.isdisjoint(("DequantizeLinear", "MatMulInteger")) and "quantized" not in left:
-        from . import quantized
+        from . import quantized, quantized_weights
 
         fold.apply(net, frozenset({"DequantizeLinear"}), room)
         with _guarded("quantized"):
             quantized.apply(net)
+            quantized_weights.apply(net)
         net = Net(net.graph(), known, specs)
     fold.apply(net, room=room)
     if not strict:

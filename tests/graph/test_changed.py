@@ -88,6 +88,10 @@ PATTERNS: dict[str, Pattern] = {
     "quantized product": ({"x": ((3, 5), I8)}, lines("f = DequantizeLinear(x, s, z)", "g = DequantizeLinear(w, t)",
                                                      "h = MatMul(f, g)", "y = QuantizeLinear(h, t, u)"),
                           SCALES | {"w": np.arange(-10, 10, dtype=np.int8).reshape(5, 4)}),
+    "quantized weights": ({"x": (3, 20)}, lines("g = DequantizeLinear(w, s)", "t = Transpose(g)", "y = Gemm(x, t, b)",
+                                                DequantizeLinear={"axis": 1, "block_size": 16}, Transpose={"perm": (1, 0)}),
+                          {"w": (np.arange(80) % 16 - 8).astype(np.int8).reshape(4, 20), "b": normal(4),
+                           "s": np.linspace(0.1, 0.8, 8, dtype=np.float32).reshape(4, 2)}),
 }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""GatherBlockQuantized of ONNX Runtime: rows of a table of 4 or 8 bits as floats; blocks along an axis share scales.
+"""GatherBlockQuantized of ONNX Runtime: rows of a table of 2, 4 or 8 bits as floats; blocks along an axis share scales.
 
 Only what is gathered becomes floats. Numbers are one an element (int4 and uint4, which the reader widens: `apart`), or bytes, of
-which one of 4 bits has two neighbours along the last axis, the lower half first; so have zero points then. Those may be floats as
-well, one a block, as MatMulNBits' may.
+which one has two of 4 bits, or four of 2, that are neighbours along the last axis, the lowest first; so have zero points then.
+Those may be floats as well, one a block, as MatMulNBits' may.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .parameters import Arrays
 def _sizes(n: View, rank: int) -> tuple[int, int, int, int]:
     """Gathered and quantized axis, terms of a block, how many numbers a byte has."""
     bits, block = n.get("bits", 4), n.get("block_size", 128)
-    if bits not in (4, 8) or block < 16 or block & (block - 1):
-        raise n.fail(f"block_size={block}, bits={bits}: expected a power of 2 from 16 on, and 4 or 8 bits")
+    if bits not in (2, 4, 8) or block < 16 or block & (block - 1):
+        raise n.fail(f"block_size={block}, bits={bits}: expected a power of 2 from 16 on, and 2, 4 or 8 bits")
     gathered, quantized = axis_of(n, n.get("gather_axis", 0), rank), axis_of(n, n.get("quantize_axis", 1), rank)
     apart = 1 if n.get("apart", 0) else 8 // bits
     if apart > 1 and (gathered == rank - 1 or quantized != rank - 1):

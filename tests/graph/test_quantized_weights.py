@@ -1,0 +1,105 @@
+"""Products and tables of dequantized weights: which become those of few bits, with the same bits, and which stay."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastlayers.ir.graph import Node
+from fastlayers.passes import optimize, quantized_weights
+from tests.program.graphs import graph, node, normal
+
+from .rewrites import default, ops, outputs
+
+U8, I8 = np.uint8, np.int8
+LOW = {2: -2, 4: -8, 8: -128}
+
+
+def weights(
+    kind: Any, bits: int, shape: tuple[int, int], axis: int, block: int, zeros: bool
+) -> tuple[list[Node], dict[str, np.ndarray]]:
+    """A matrix w of so many bits, dequantized; `block` of -1: one scale for all, 0: one for each index of the axis."""
+    rng, low = np.random.default_rng(bits + axis), LOW[bits] if kind is I8 else 0
+    sizes: tuple[int, ...] = () if block < 0 else (shape[axis],)
+    if block > 0:
+        sizes = tuple(-(-d // block) if i == axis else d for i, d in enumerate(shape))
+    made = {"q": rng.integers(low, low + (1 << bits), shape).astype(kind), "s": rng.uniform(-0.1, 0.1, sizes).astype(np.float32)}
+    made["q"].flat[:2] = low, low + (1 << bits) - 1
+    if zeros:
+        made["z"] = rng.integers(low, low + (1 << bits), sizes).astype(kind)
+    return [node(f"w = DequantizeLinear({', '.join(made)})", axis=axis, block_size=max(block, 0))], made
+
+
+def changed(shape: tuple[int, ...], nodes: list[Node], constants: dict[str, np.ndarray], monkeypatch: Any) -> list[str]:
+    """The operators after the pass, whose results must have the bits that they have without it."""
+    x = np.random.default_rng(0).integers(-3, 3, shape) if nodes[-1].op == "Gather" else normal(*shape)
+    whole = graph({"x": (shape, x.dtype)}, nodes, ["y"], constants)
+    after = optimize(whole)
+    with monkeypatch.context() as context:
+        context.setattr(quantized_weights, "apply", lambda net: None)
+        before = optimize(whole)
+    for variant in ("reference", default()):
+        (got,), (want,) = (outputs(g, [x], variant) for g in (after, before))
+        np.testing.assert_array_equal(got, want)
+    return ops(after)
+
+
+@pytest.mark.parametrize(("kind", "bits"), [(I8, 2), (U8, 2), (I8, 4), (U8, 4), (I8, 8), (U8, 8)])
+def test_products_of_few_bits(kind: Any, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for block, zeros in itertools.product((16, 32, 48, 64, 512), (False, True)):
+        for terms in (64, 100):
+            made, constants = weights(kind, bits, (terms, 20), 0, block, zeros)
+            assert changed((3, terms), [*made, node("y = MatMul(x, w)")], constants, monkeypatch) == ["MatMulNBits"]
+            constants["c"] = normal(1, 20)
+            assert changed((3, terms), [*made, node("y = Gemm(x, w, c)", beta=0.5)], constants, monkeypatch) == ["MatMulNBits"]
+            made, constants = weights(kind, bits, (20, terms), 1, block, zeros)
+            turned = [*made, node("t = Transpose(w)", perm=(1, 0))]
+            assert changed((2, 3, terms), [*turned, node("y = MatMul(x, t)")], constants, monkeypatch) == ["MatMulNBits"]
+            assert changed((3, terms), [*made, node("y = Gemm(x, w)", transB=1)], constants, monkeypatch) == ["MatMulNBits"]
+            table = changed((2, 5), [*made, node("y = Gather(w, x)", axis=0)], constants, monkeypatch)
+            assert table == ["GatherBlockQuantized"]
+
+
+@pytest.mark.parametrize("block", [-1, 0])
+def test_a_scale_for_all_or_for_each_column(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for bits, zeros in itertools.product((2, 4, 8), (False, True)):
+        made, constants = weights(I8, bits, (40, 20), 1, block, zeros)
+        want = "Linear" if bits == 8 else "MatMulNBits"
+        assert changed((3, 40), [*made, node("y = MatMul(x, w)")], constants, monkeypatch) == [want]
+
+
+def test_zero_points_beyond_the_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that use four bits, about a zero point that does not."""
+    made, constants = weights(U8, 4, (64, 20), 0, 32, True)
+    constants["z"][0, 0] = 200
+    assert changed((3, 64), [*made, node("y = MatMul(x, w)")], constants, monkeypatch) == ["MatMulNBits"]
+    made, constants = weights(U8, 4, (20, 64), 1, 32, True)
+    constants["z"][0, 0] = 200
+    assert changed((2, 3), [*made, node("y = Gather(w, x)", axis=0)], constants, monkeypatch) == ["Gather"]
+
+
+def test_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks along the other axis or of less than 16, scales of each term, factors, products with what is not constant."""
+    for axis, block in ((1, 32), (0, 8), (0, 24), (0, 0)):
+        made, constants = weights(I8, 4, (64, 64), axis, block, False)
+        assert changed((3, 64), [*made, node("y = MatMul(x, w)")], constants, monkeypatch) == ["Linear"]
+    made, constants = weights(I8, 4, (64, 64), 0, 32, False)
+    assert changed((3, 64), [*made, node("y = Gemm(x, w)", alpha=0.5)], constants, monkeypatch) == ["Linear"]
+    assert changed((64, 3), [*made, node("y = Gemm(x, w)", transA=1)], constants, monkeypatch) == ["Gemm"]
+    assert changed((64, 3), [*made, node("y = MatMul(w, x)")], constants, monkeypatch) == ["MatMul"]
+    assert changed((2, 3), [*made, node("y = Gather(w, x)", axis=0)], constants, monkeypatch) == ["Gather"]
+    constants["s"][0, 0] = np.nan
+    assert changed((3, 64), [*made, node("y = MatMul(x, w)")], constants, monkeypatch) == ["Linear"]
+
+
+def test_a_table_and_a_product_share_their_bytes() -> None:
+    made, constants = weights(U8, 4, (20, 64), 1, 32, True)
+    nodes = [*made, node("e = Gather(w, i)", axis=0), node("t = Transpose(w)", perm=(1, 0)), node("y = MatMul(e, t)")]
+    after = optimize(graph({"i": ((3,), np.dtype(np.int64))}, nodes, ["y"], constants))
+    assert ops(after) == ["GatherBlockQuantized", "MatMulNBits"]
+    table, product = after.nodes
+    assert [table.inputs[0], *table.inputs[2:]] == list(product.inputs[1:])
+    assert sum(array.nbytes for array in after.constants.values()) == 20 * 32 + 20 * 2 * 4 + 20

@@ -63,8 +63,9 @@ VECTORIZED = {"binary", "functions", "indexing", "ordering", "winograd"}
 # What binds, checks and packs, once for many runs, or answers Python, and drivers whose loops are the levels': as short as it
 # can be.
 SHORT = {
-    "_fit", "_plan", "_step", "attention", "conv", "conv_transpose", "depthwise", "grid", "linear_attention", "matmul",
-    "movement", "qconv", "recurrent", "run", "scores",
+    "_fit", "_nested", "_plan", "_step", "activation", "adaptive", "attention", "conv", "conv_transpose", "depthwise",
+    "fft", "grid", "linear_attention", "matmul", "movement", "nbits", "pooling", "qconv", "quantize",
+    "recurrent", "reduce", "rotary", "run", "scores", "softmax", "time_pooling", "tree",
 }  # fmt: skip
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "lockstep.c", "memory.c"]}

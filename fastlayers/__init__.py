@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from . import cuda as cuda
     from . import functional, graph, kernels, layers
     from . import ort as ort
+    from . import text as text
     from ._example import example
     from ._held import Memory, memory, trim_memory
     from .formats import load_weights
@@ -56,4 +57,4 @@ __all__ = [
 
 if not TYPE_CHECKING:
     __all__ += sorted(by_name({"layers": _HOMES["layers"]}))
-    __getattr__, __dir__ = exports(__name__, _HOMES, (*_MODULES, "cuda", "ort"), _ELSEWHERE)
+    __getattr__, __dir__ = exports(__name__, _HOMES, (*_MODULES, "cuda", "ort", "text"), _ELSEWHERE)

@@ -19,6 +19,7 @@ PACKAGES = {
     "spark": ("pyspark>=3.5", "pyarrow>=15", "pandas>=2.2,<3"),
     "joblib": ("joblib>=1.4",),
     "serve": ("httptools>=0.6", "prometheus-client>=0.20", "uvicorn>=0.34"),
+    "text": ("jinja2>=3.1", "tokenizers>=0.20"),
 }
 
 

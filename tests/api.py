@@ -20,7 +20,7 @@ import fastlayers as fl
 __all__ = ["PAGE", "differences", "lines"]
 
 PAGE = Path(__file__).parent / "api.txt"
-MODULES = ("functional", "graph", "integrations", "kernels", "ort", "report", "testing")
+MODULES = ("functional", "graph", "integrations", "kernels", "ort", "report", "testing", "text")
 
 
 def lines() -> list[str]:

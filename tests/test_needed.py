@@ -133,6 +133,7 @@ def test_a_layer_brings_itself_alone() -> None:
     [
         ("safetensors", {"safetensors"}),
         ("npy", {"npy"}),
+        ("gguf", {"gguf"}),
         ("msgpack", {"msgpack", "hdf5"}),  # HDF5 may begin anywhere
     ],
 )
@@ -201,7 +202,7 @@ def test_no_function_has_the_name_of_a_module(package: str) -> None:
 
 def test_completion_shows_what_is_public_and_nothing_else() -> None:
     shown = {name for name in dir(fl) if not name.startswith("_")}
-    modules = {"cuda", "formats", "ort", "stream"}  # which `fl.` finds too
+    modules = {"cuda", "formats", "ort", "stream", "text"}  # which `fl.` finds too
     assert shown - set(fl.__all__) <= modules | {"model"}
     assert {name for name in dir(fl.functional) if not name.startswith("_")} == set(fl.functional.__all__)
 

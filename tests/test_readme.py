@@ -141,4 +141,4 @@ def test_the_page_on_models_has_every_option_of_load() -> None:
     text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8").split("## Running")[0]
     told = set(re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE))
     parameters = inspect.signature(fl.load).parameters
-    assert told == set(parameters) - {"source", "weights"}  # of which there is one kind
+    assert told == set(parameters) - {"source"}

@@ -114,6 +114,17 @@ def _product(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     return [rows]
 
 
+def _experts(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    """Tokens (tokens, h) or (b, t, h), each with its row of the router's numbers, and of weights in QMoE's input 14."""
+    rows, routers = kinds[0], [kind for i, kind in enumerate(kinds) if i in (1, 14) and node.inputs[i]]
+    if not isinstance(rows, Rows) or rows.axis or any(isinstance(k, Rows) for i, k in enumerate(kinds) if i not in (0, 1, 14)):
+        w.refuse("takes parameters that differ from row to row, or rows that are not along its first axis")
+    each = times((rows.each, w.dims(node.inputs[0] or "")[1])) if w.rank_of(node.inputs[0]) == 3 else rows.each
+    if any(kind != Rows(0, each, rows.outer) for kind in routers):
+        w.refuse("takes numbers of a router that are not those of its rows")
+    return [rows]
+
+
 def _linear(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     """A product with weights, and a residual that may have rows too."""
     _product(w, node, kinds[:3])
@@ -328,6 +339,13 @@ def _reverse_sequence(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Ki
     return [rows]
 
 
+def _positions(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    """AxisPositions: the same for all rows, along another axis than theirs."""
+    if _all(w, node, kinds).axis == node.attributes.get("axis", 0) % w.rank_of(node.inputs[0]):
+        w.refuse("counts the rows")
+    return [None] * len(node.outputs)
+
+
 def _rows(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     """Operators of users who say that they keep rows apart: every input that has rows has them first."""
     rows = _all(w, node, kinds)
@@ -409,11 +427,13 @@ def _slice(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _gather(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """Gather and Embedding."""
+    """Gather, Embedding and GatherBlockQuantized."""
     _all(w, node, kinds)
+    if len(kinds) > 2 and any(isinstance(kind, Rows) for i, kind in enumerate(kinds) if i != 1):
+        w.refuse("takes parameters that differ from row to row")
     data, index = kinds[:2]
     ranks = [w.rank_of(name) for name in node.inputs[:2]]
-    axis = node.attributes.get("axis", 0) % max(ranks[0], 1)
+    axis = node.attributes.get("axis", node.attributes.get("gather_axis", 0)) % max(ranks[0], 1)
     if isinstance(data, Rows) and isinstance(index, Rows):
         w.refuse("looks up rows by rows")
     if isinstance(index, Rows):
@@ -523,11 +543,11 @@ def _reshape(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 RULES: dict[str, Rule] = {
-    "elementwise": _elementwise, "channels": _channels, "matmul": _matmul, "linear": _linear, "gemm": _gemm, "lrn": _lrn,
-    "cumsum": _running, "recurrent": _recurrent, "along": _along(False), "from_axis": _along(True), "reduce": _reduce,
-    "convolution": _leading, "image": _leading, "window": _window, "pad": _pad, "gather": _gather, "concat": _concat,
-    "slice": _slice, "split": _split, "transpose": _transpose, "flatten": _flatten, "reshape": _reshape, "squeeze": _squeeze,
-    "unsqueeze": _unsqueeze,
+    "elementwise": _elementwise, "channels": _channels, "matmul": _matmul, "linear": _linear, "product": _product, "gemm": _gemm,
+    "lrn": _lrn, "cumsum": _running, "recurrent": _recurrent, "along": _along(False), "from_axis": _along(True),
+    "reduce": _reduce, "convolution": _leading, "image": _leading, "window": _window, "pad": _pad, "gather": _gather,
+    "concat": _concat, "slice": _slice, "split": _split, "transpose": _transpose, "flatten": _flatten, "reshape": _reshape,
+    "squeeze": _squeeze, "unsqueeze": _unsqueeze,
 }  # fmt: skip
 
 # Rules of operators that streams do not run, or run in another way.
@@ -545,12 +565,14 @@ NAMED: dict[str, Rule] = {
         (_attention, "Attention DotAttention"),
         (_scaled, "ScaledAttention"),
         (_matmul, "FusedMatMul"),
-        (_product, "MatMulInteger MatMulIntegerToFloat MatMulNBits QGemm QLinearMatMul"),
+        (_product, "MatMulInteger MatMulIntegerToFloat QGemm QLinearMatMul"),
+        (_experts, "MoE QMoE"),
         (_quantize, "DequantizeLinear QuantizeLinear"),
         (_qsoftmax, "QLinearSoftmax"),
         (_running, "CumProd"),
         (_last_two, "Det Trilu"),
         (_concat, "QLinearConcat"),
+        (_gather, "GatherBlockQuantized"),
         (_gather_elements, "GatherElements ScatterElements"),
         (_gather_nd, "GatherND"),
         (_one_hot, "OneHot"),
@@ -559,6 +581,7 @@ NAMED: dict[str, Rule] = {
         (_tile, "Tile"),
         (_einsum, "Einsum"),
         (_reverse_sequence, "ReverseSequence"),
+        (_positions, "AxisPositions"),
     )
     for name in names.split()
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A depthwise transposed convolution as ordinary depthwise ones: where its phases are. Plans alone; callers run the kernels.
+"""Transposed convolution: its kernel calls. A depthwise one is made of ordinary depthwise ones, where its phases are.
 
 Outputs p with the same (p + before) mod stride form one phase: they take the same taps t, those with t * dilation = p + before
 (mod stride), from neighbouring inputs (p + before - t * dilation) / stride. So each phase is a depthwise convolution of stride 1
@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from .._tuples import NamedTuple
+from ..kernels.table import Activation
+from .geometry import Window, five
+from .machine import Machine
 
-__all__ = ["Copy", "Part", "Phases", "every_key", "pack_arguments", "phases"]
+__all__ = ["Copy", "Part", "Phases", "call", "phases"]
 
 # Results of fewer values than this gain less than the calls of several kernels cost.
 _FEWEST = 1 << 13
@@ -122,7 +126,10 @@ class Phases(NamedTuple):
         return Copy((n * c, high, wide), part.start, (high * wide, wide, 1), place[0] * width + place[1], to)
 
 
-def phases(kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], channels: int, groups: int) -> Phases | None:
+@lru_cache(256)  # functions ask in every call
+def phases(
+    kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], channels: int, groups: int
+) -> Phases | None:
     """The phases of kernels (kd, kh, kw), or None where they are not for depthwise convolutions of a plane, or one has no tap."""
     if math.prod(stride) > _MOST or groups != channels or groups < 2 or kernel[0] != 1 or stride[0] != 1:
         return None
@@ -138,11 +145,38 @@ def phases(kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
     return Phases(tuple(taps), tuple(first), (int(stride[1]), int(stride[2])), (steps[0], steps[1]))
 
 
-def every_key(found: Phases) -> list[Key]:
-    """The keys of all phases."""
-    return [(h, w) for h in range(found.stride[0]) for w in range(found.stride[1])]
+def call(
+    m: Machine,
+    window: Window,
+    groups: int,
+    x_last: bool,
+    out_last: bool,
+    x: Any,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    out: Any,
+    act: Activation,
+) -> None:
+    """The kernel calls of a transposed convolution; x and out may be without a batch. The window's pads are what is cropped."""
+    axes = len(window.kernel)
+    x, out = m.view(x, five(x.shape, x_last, axes)), m.view(out, five(out.shape, out_last, axes))
+    taps, stride, dilation, pads = window.in_three()
+    weight = weight.reshape(*weight.shape[:2], *taps)
+    found = phases(taps, stride, dilation, weight.shape[0], groups) if x_last == out_last else None
+    plan = None if found is None else found.plan(x.shape, out.shape, pads, x_last)
+    if found is None or plan is None:
+        packed = m.pack("conv_transpose_pack", lambda: (weight, bias, stride, dilation, groups))
+        m.call("conv_transpose", x, packed, out, pads, x_last, out_last, act)
+        return
+    parts, copies, size = plan
+    scratch = m.temp((size,)) if copies else m.view(out, (size,))
+    for part in parts:
+        packed = m.pack("depthwise_pack", partial(_arguments, found, part.key, weight, bias), part.key)
+        m.call("depthwise", x, packed, m.part(scratch, part.shape, part.start), part.pads, 0, x_last, None, act)
+    for copy in copies:
+        m.call("copy", scratch, out, *copy, 4)
 
 
-def pack_arguments(found: Phases, key: Key, weight: np.ndarray, bias: np.ndarray | None) -> tuple[Any, ...]:
+def _arguments(found: Phases, key: Key, weight: np.ndarray, bias: np.ndarray | None) -> tuple[Any, ...]:
     """Arguments of `depthwise_pack` for one phase."""
     return found.weights(weight, key), bias, (1, 1, 1), (1, *found.dilation), weight.shape[0]

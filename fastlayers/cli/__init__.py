@@ -43,7 +43,7 @@ _MODEL_COMMANDS = {
     ),
     "convert": (
         "write a model as one file that loads faster",
-        "Reads a model of any format and writes graph and weights to one safetensors file; or, with --weights, the arrays alone.",
+        "Reads a model of any format and writes graph and weights to one safetensors file; or, with --arrays, the arrays alone.",
     ),
     "warmup": (
         "compile what a model needs",

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from ..report import Report
-from ..report.data import chosen
-from ..report.text import about, cells, head
+from ..report.text import about, cells, chosen, head
 from ._draw import printable
 from ._model import notes, say, write
 

@@ -15,6 +15,7 @@ import fastlayers as fl
 from ..errors import ArgumentError, LimitError, ShapeError
 from ..formats.write import whole
 from ..model.model import Model
+from ..model.precision import WEIGHTS
 from ..program.memory import LARGEST, within_machine
 from ..report.json import dumps
 from ._draw import printable
@@ -64,6 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision", choices=("default", "strict"), default="default", help="strict: direct algorithms, nothing folded"
     )
+    parser.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default="float32",
+        help="how weights are stored: large matrices in 8 or 4 bits, products and recurrent layers in 16 (float32)",
+    )
     parser.add_argument("--streaming", action="store_true", help="compute a whole sequence as streams compute its pieces")
     parser.add_argument("--max-bytes", type=number(int, 1), metavar="N", help="the most memory that the file may ask for")
     parser.add_argument("--no-mmap", action="store_true", help="read the file into memory instead of mapping it")
@@ -79,6 +86,7 @@ def load(arguments: argparse.Namespace) -> Model:
             arguments.model,
             optimize=not arguments.no_passes,
             precision=arguments.precision,
+            weights=arguments.weights,
             streaming=arguments.streaming,
             mmap=not arguments.no_mmap,
             **limit,

@@ -23,15 +23,16 @@ __all__ = ["EXAMPLES", "arguments", "run"]
 
 EXAMPLES = (
     "fastlayers convert model.onnx model.safetensors --packed --shape 1,3,224,224",
-    "fastlayers convert checkpoint.pt weights.npz --weights",
+    "fastlayers convert checkpoint.pt weights.npz --arrays",
+    "fastlayers convert model.onnx small.safetensors --weights int8",
 )
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own options."""
     add_arguments(parser)
-    parser.add_argument("target", help="the file to write: .safetensors, or with --weights also .npz")
-    parser.add_argument("--weights", action="store_true", help="write the arrays alone, by name, of a file of any format")
+    parser.add_argument("target", help="the file to write: .safetensors, or with --arrays also .npz")
+    parser.add_argument("--arrays", action="store_true", help="write the arrays alone, by name, of a file of any format")
     parser.add_argument(
         "--packed",
         action="store_true",
@@ -42,13 +43,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, out: TextIO) -> int:
     """Writes, reads back, and compares."""
     target = Path(options.target)
-    suffixes = (".safetensors", ".npz") if options.weights else (".safetensors",)
+    suffixes = (".safetensors", ".npz") if options.arrays else (".safetensors",)
     if target.suffix not in suffixes:
         raise ArgumentError(f"convert: target {options.target!r}: expected a name ending in {' or '.join(suffixes)}")
     if target.exists() and Path(options.model).exists() and os.path.samefile(target, options.model):
         raise ArgumentError("convert: the target is the source: expected another file")
     with waiting("converting"):
-        about = _weights(options, target) if options.weights else _model(options, target)
+        about = _weights(options, target) if options.arrays else _model(options, target)
     before, after = Path(options.model).stat().st_size, target.stat().st_size
     if options.json:
         tell(out, {"written": str(target), "about": about, "bytes": after, "bytes_of_source": before})
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
 
 def _weights(options: argparse.Namespace, target: Path) -> str:
     if options.packed:
-        raise ArgumentError("convert: --packed is for networks: expected it without --weights")
+        raise ArgumentError("convert: --packed is for networks: expected it without --arrays")
     weights = fl.load_weights(options.model)
     if target.suffix == ".npz":
         with whole(target) as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ..errors import ArgumentError, FormatError, UnsupportedError
@@ -12,7 +13,7 @@ from .weights import check_format, limit
 
 __all__ = ["load_graph"]
 
-FORMATS = ("onnx", "tflite", "keras", "fastlayers")
+FORMATS = ("onnx", "tflite", "keras", "gguf", "fastlayers", "transformers")
 
 
 def load_graph(
@@ -24,6 +25,13 @@ def load_graph(
     check_format(format, "load")
     if format is not None and format not in FORMATS:
         raise ArgumentError(f"load: format={quote(format)} is not known: expected one of {', '.join(FORMATS)}")
+    if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
+        from .transformers import NAME
+        from .transformers.folder import load_graph as read
+
+        if format not in (None, NAME):
+            raise FormatError(f"load: format={format!r} was asked for, but the source is a folder")
+        return *read(os.fsdecode(source), max_bytes=limit(max_bytes, "load"), mmap=bool(mmap)), {}
     budget = Budget(limit(max_bytes, "load"), "load")
     opened = open_source(source, caller="load", mapped=bool(mmap), budget=budget)
     if not len(opened):
@@ -37,6 +45,12 @@ def load_graph(
         if own.sniff(opened):
             _insisted(opened, format, own.NAME)
             return own.load_graph(opened, budget)
+    if _table.may_be(opened, "gguf"):
+        from . import gguf
+
+        if gguf.sniff(opened):
+            _insisted(opened, format, gguf.NAME)
+            return *gguf.load_graph(opened, budget), {}
     if _table.may_be(opened, "tflite"):
         from . import tflite
 
@@ -77,6 +91,6 @@ def _refuse(source: Source) -> None:
         )
     foreign.refuse(source)
     raise FormatError(
-        f"{source.where}: the content is of no known format: expected a model of ONNX, TensorFlow Lite or Keras, or a file that "
-        "Model.save wrote"
+        f"{source.where}: the content is of no known format: expected a model of ONNX, TensorFlow Lite, Keras or GGUF, "
+        "or a file that Model.save wrote"
     )

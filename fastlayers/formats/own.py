@@ -38,7 +38,7 @@ _STRING = "string"
 _PACKED = "packed/"
 GRAPH = {"inputs", "outputs", "constants", "nodes"}
 # What `load` is told again is written, and not read.
-OPTIONS = {"optimize", "strict", "native", "bodies", "rounds", "most", "half", "streaming"}
+OPTIONS = {"optimize", "strict", "native", "bodies", "rounds", "most", "half", "bits", "streaming"}
 DEEPEST = 64  # branches in branches
 MOST_ITEMS = 1_000_000  # lists, objects and commas in the graph; a node has about twenty
 _KINDS = ("tensor", "sequence(tensor)", "optional(tensor)", "optional(sequence(tensor))", "map", "sequence(map)")

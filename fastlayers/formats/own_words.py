@@ -29,7 +29,7 @@ Div activation
 DotAttention dropout_p enable_gqa is_causal need_scores need_weights num_heads num_kv_heads offset scale
 DynamicQuantizeLSTM joined options
 Elementwise body
-GRU half joined options
+GRU half joined options rounded
 GlobalAveragePool channels_last x_last
 GlobalLpPool x_last
 GlobalMaxPool x_last
@@ -39,12 +39,13 @@ Hardmax flatten
 HeadBias part
 Interpolate align_corners factors mode scales sizes x_last
 LRN x_last
-LSTM half joined options
-Linear activation half
+LSTM half joined options rounded
+Linear activation half rounded
 LogSoftmax flatten
 StringConstant shape values
 SvmProbabilities classes prob_a prob_b
 LpPool scaled x_last
+MatMulNBits activation rounded
 MaxPool x_last
 MaxRoiPool x_last
 Mul activation
@@ -55,7 +56,7 @@ PaddingMask filter
 QLinearAveragePool x_last
 QLinearConv out_last x_last
 QLinearGlobalAveragePool x_last
-RNN half joined options
+RNN half joined options rounded
 ReduceL1 x_last
 ReduceL2 x_last
 ReduceLogSum x_last

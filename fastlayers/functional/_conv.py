@@ -36,11 +36,11 @@ def _rule(name: str, axes: int) -> Callable[..., Shape]:
     return rule
 
 
-def _normal(attributes: dict[str, Any]) -> None:
+def plain(attributes: dict[str, Any]) -> None:
     """Makes sequences tuples and the activation plain data."""
     normal_activation(attributes)
-    for name in ("stride", "padding", "dilation"):
-        value = attributes[name]
+    for name in ("stride", "padding", "dilation", "output_padding", "output_size"):
+        value = attributes.get(name)
         if isinstance(value, (tuple, list)):
             attributes[name] = tuple(tuple(v) if isinstance(v, (tuple, list)) else v for v in value)
 
@@ -102,7 +102,7 @@ def _record(name: str, axes: int, x: Any, weight: Any, bias: Any, residual: Any,
     return with_batch(x, axes, lambda x: record("Conv", x, *rest, **attributes(found, act)))
 
 
-@op("conv1d", "x weight bias residual", _rule("conv1d", 1), partial(_record, "conv1d", 1), _normal, weights="weight bias")
+@op("conv1d", "x weight bias residual", _rule("conv1d", 1), partial(_record, "conv1d", 1), plain, weights="weight bias")
 def conv1d(
     x: Tensor,
     weight: Tensor,
@@ -130,7 +130,7 @@ def conv1d(
     return _conv(place, x, weight, bias, residual, activation)
 
 
-@op("conv2d", "x weight bias residual", _rule("conv2d", 2), partial(_record, "conv2d", 2), _normal, weights="weight bias")
+@op("conv2d", "x weight bias residual", _rule("conv2d", 2), partial(_record, "conv2d", 2), plain, weights="weight bias")
 def conv2d(
     x: Tensor,
     weight: Tensor,
@@ -182,7 +182,7 @@ def conv2d(
     return _conv(place, x, weight, bias, residual, activation)
 
 
-@op("conv3d", "x weight bias residual", _rule("conv3d", 3), partial(_record, "conv3d", 3), _normal, weights="weight bias")
+@op("conv3d", "x weight bias residual", _rule("conv3d", 3), partial(_record, "conv3d", 3), plain, weights="weight bias")
 def conv3d(
     x: Tensor,
     weight: Tensor,

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..calls.conv_transpose import Phases, every_key, pack_arguments, phases
+from ..calls.conv_transpose import call
+from ..calls.geometry import Window
+from ..calls.machine import ARRAYS, Machine
 from ..errors import UnsupportedError
 from ..graph.arrays import as_float32, empty, optional_float32
 from ..graph.ops import op
 from ..graph.record import record
 from ..ir.graph import Shape
-from ..kernels import dispatch
 from ..kernels.table import Activation
-from ._activation_names import normal_activation, resolve
-from ._conv_transpose_rules import Plan, Transposed, crop, output_sizes, transposed, transposed_plan, transposed_shape
+from ._activation_names import resolve
+from ._conv import plain
+from ._conv_transpose_rules import Transposed, crops, output_sizes, transposed, transposed_shape
 from ._recorded import after, with_batch
 
 if TYPE_CHECKING:
@@ -37,95 +38,52 @@ def _rule(name: str, axes: int) -> Callable[..., Shape]:
     return rule
 
 
-def _normal(attributes: dict[str, Any]) -> None:
-    """Makes sequences tuples and the activation plain data."""
-    normal_activation(attributes)
-    for name in ("stride", "padding", "output_padding", "dilation", "output_size"):
-        value = attributes[name]
-        if isinstance(value, (tuple, list)):
-            attributes[name] = tuple(tuple(v) if isinstance(v, (tuple, list)) else v for v in value)
-
-
 def _conv_transpose(place: Transposed, x: Any, weight: Any, bias: Any, activation: Any, output_size: Any) -> np.ndarray:
     name = place.op
     act = resolve(name, activation)
     x, weight, bias = as_float32(x, name, "x"), as_float32(weight, name, "weight"), optional_float32(bias, name, "bias")
-    plan = plan_transposed(place, x.shape, weight.shape, None if bias is None else bias.shape, output_size)
-    kernel, packed = pack_transposed(place, weight, bias)
-    return run_transposed(kernel, x, packed, plan, act)
+    shape: Any = transposed_shape(place, x.shape, weight.shape, None if bias is None else bias.shape, output_size)
+    return run_transposed(place, shape, x, weight, bias, act)
 
 
-def plan_transposed(
-    place: Transposed, x: tuple[int, ...], weight: tuple[int, ...], bias: tuple[int, ...] | None, output_size: Any
-) -> Plan:
-    """Checks the operands of a transposed convolution and says how its kernel is called."""
-    found = transposed_shape(place, x, weight, bias, output_size)
-    return transposed_plan(place, x, weight, found)  # type: ignore[arg-type]
-
-
-def pack_transposed(place: Transposed, weight: np.ndarray, bias: np.ndarray | None) -> tuple[Callable[..., None], Any]:
-    """The kernel for these weights and what it takes for them."""
-    lead = 3 - place.axes
-    weight = weight.reshape(*weight.shape[:2], *(1,) * lead, *weight.shape[2:])
-    stride, dilation = (1,) * lead + place.stride, (1,) * lead + place.dilation
-    kernel = dispatch.kernel("conv_transpose")
-    packed = dispatch.kernel("conv_transpose_pack")(weight, bias, stride, dilation, place.groups)
-    found = phases(weight.shape[2:], stride, dilation, weight.shape[0], place.groups)
-    if found is None or dispatch.current() == "reference":  # the reference shows what is meant
-        return kernel, packed
-    return _Depthwise(found, weight, bias, kernel, packed), None
-
-
-class _Depthwise:
-    """Stands for the kernel where groups are channels: see `calls.conv_transpose`. Immutable once made."""
-
-    def __init__(self, found: Phases, weight: np.ndarray, bias: np.ndarray | None, kernel: Any, packed: Any) -> None:
-        self._found, self._kernel, self._packed = found, kernel, packed
-        self._depthwise, self._copy = dispatch.kernel("depthwise"), dispatch.kernel("copy")
-        pack = dispatch.kernel("depthwise_pack")
-        self._parts = {key: pack(*pack_arguments(found, key, weight, bias)) for key in every_key(found)}
-
-    def __call__(
-        self, x: np.ndarray, packed: Any, out: np.ndarray, pads: Sequence[int], x_last: bool, out_last: bool, act: Activation
-    ) -> None:
-        plan = self._found.plan(x.shape, out.shape, pads, x_last) if x_last == out_last else None
-        if plan is None:
-            self._kernel(x, self._packed, out, pads, x_last, out_last, act)
-            return
-        parts, copies, size = plan
-        scratch = empty((size,)) if copies else out.reshape(-1)
-        for part in parts:
-            to = scratch[part.start : part.start + math.prod(part.shape)].reshape(part.shape)
-            self._depthwise(x, self._parts[part.key], to, part.pads, 0, x_last, None, act)
-        for copy in copies:
-            self._copy(scratch, out, *copy, 4)
-
-
-def run_transposed(kernel: Callable[..., None], x: np.ndarray, packed: Any, plan: Plan, act: Activation) -> np.ndarray:
-    """A planned transposed convolution of checked operands."""
-    out = empty(plan.shape)
-    kernel(x.reshape(plan.x), packed, out.reshape(plan.out), plan.pads, *plan.layouts, act)
+def run_transposed(
+    place: Transposed,
+    shape: tuple[int, ...],
+    x: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    act: Activation,
+    kept: Machine = ARRAYS,
+) -> np.ndarray:
+    """A transposed convolution of checked operands, whose result has this shape; `kept`: as of `run_conv`."""
+    out, kernel = empty(shape), weight.shape[2:]
+    pads = tuple([cut[:2] for cut in crops(place, kernel)])
+    window = Window(kernel, place.stride, place.dilation, pads)
+    call(kept, window, place.groups, place.last, place.last, x, weight, bias, out, act)
     return out
 
 
-def _record(name: str, axes: int, x: Any, weight: Any, bias: Any, activation: Any, output_size: Any, **given: Any) -> Any:
-    place = transposed(name, axes, **given)
-    cuts = [crop(place, axis, k) for axis, k in enumerate(_kernel(weight.shape[2:], place))]
-    attributes: dict[str, Any] = {
+def attributes(place: Transposed, kernel: Sequence[int], act: Activation, sizes: Sequence[int] | None = None) -> dict[str, Any]:
+    """Those of the operator ConvTranspose that a transposed convolution becomes in a program; `sizes`: the result's, if given."""
+    cuts = crops(place, tuple(kernel))
+    made: dict[str, Any] = {
         "strides": place.stride,
         "dilations": place.dilation,
         "group": place.groups,
         "pads": (*(cut.before for cut in cuts), *(cut.after for cut in cuts)),
-        **after(resolve(name, activation)),
+        **after(act),
     }
-    sizes = output_sizes(place, output_size, x.ndim)
-    if sizes is None:
-        attributes["output_padding"] = tuple(cut.extra for cut in cuts)
-    else:
-        attributes["output_size"] = sizes
+    made.update({"output_padding": tuple(cut.extra for cut in cuts)} if sizes is None else {"output_size": sizes})
     if place.last:
-        attributes.update(x_last=True, out_last=True)
-    return with_batch(x, axes, lambda x: record("ConvTranspose", x, weight, bias, **attributes))
+        made.update(x_last=True, out_last=True)
+    return made
+
+
+def _record(name: str, axes: int, x: Any, weight: Any, bias: Any, activation: Any, output_size: Any, **given: Any) -> Any:
+    place = transposed(name, axes, **given)
+    sizes = output_sizes(place, output_size, x.ndim)
+    made = attributes(place, _kernel(weight.shape[2:], place), resolve(name, activation), sizes)
+    return with_batch(x, axes, lambda x: record("ConvTranspose", x, weight, bias, **made))
 
 
 def _kernel(sizes: Shape, place: Transposed) -> list[int]:
@@ -142,7 +100,7 @@ def _kernel(sizes: Shape, place: Transposed) -> list[int]:
     "x weight bias",
     _rule("conv_transpose1d", 1),
     partial(_record, "conv_transpose1d", 1),
-    _normal,
+    plain,
     weights="weight bias",
 )
 def conv_transpose1d(
@@ -177,7 +135,7 @@ def conv_transpose1d(
     "x weight bias",
     _rule("conv_transpose2d", 2),
     partial(_record, "conv_transpose2d", 2),
-    _normal,
+    plain,
     weights="weight bias",
 )
 def conv_transpose2d(
@@ -236,7 +194,7 @@ def conv_transpose2d(
     "x weight bias",
     _rule("conv_transpose3d", 3),
     partial(_record, "conv_transpose3d", 3),
-    _normal,
+    plain,
     weights="weight bias",
 )
 def conv_transpose3d(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from .._arguments import shown
@@ -13,17 +14,7 @@ from ..ir.graph import Dim, Shape
 from ..rules.windows import bias_rule, letter, transposed_channels_rule, transposed_size
 from ._conv_rules import channels_last, padding_pairs
 
-__all__ = ["Plan", "Transposed", "crop", "output_sizes", "transposed", "transposed_plan", "transposed_shape"]
-
-
-class Plan(NamedTuple):
-    """Arguments of the kernel for one shape of input. Space has three axes here, the first ones of size 1 if there are fewer."""
-
-    x: tuple[int, ...]
-    out: tuple[int, ...]
-    pads: tuple[int, ...]
-    shape: tuple[int, ...]  # of the result as the caller sees it
-    layouts: tuple[bool, bool]  # channels-last? of input and result
+__all__ = ["Transposed", "crops", "output_sizes", "transposed", "transposed_shape"]
 
 
 class Transposed(NamedTuple):
@@ -60,12 +51,14 @@ def transposed(
     return Transposed(op, axes, strides, place, extra, number, dilations, last)
 
 
-def crop(t: Transposed, axis: int, kernel: int) -> Crop:
-    """What is cut from, or added to, the full result of (size - 1) * stride + dilation * (k - 1) + 1 positions along an axis."""
-    extra = None if t.extra is None else t.extra[axis]
+@lru_cache(1024)
+def crops(t: Transposed, kernel: tuple[int, ...]) -> tuple[Crop, ...]:
+    """For each axis, what is cut from, or added to, the full result of (size - 1) * stride + dilation * (k - 1) + 1 positions."""
+    extras = t.extra or (None,) * t.axes
     if not isinstance(t.padding, str):
-        return Crop(*t.padding[axis], extra or 0)
-    return cropped_to(t.dilation[axis] * (kernel - 1) + 1, t.stride[axis], t.padding == "same", extra)
+        return tuple([Crop(*pads, extra or 0) for pads, extra in zip(t.padding, extras, strict=True)])
+    steps = zip(kernel, t.stride, t.dilation, extras, strict=True)
+    return tuple([cropped_to(d * (k - 1) + 1, s, t.padding == "same", extra) for k, s, d, extra in steps])
 
 
 def output_sizes(t: Transposed, value: Any, rank: int) -> tuple[int, ...] | None:
@@ -104,16 +97,17 @@ def transposed_shape(t: Transposed, x: Shape, weight: Shape, bias: Shape | None,
     wanted = output_sizes(t, output_size, len(x))
     if wanted is not None:
         t = t._replace(extra=None)  # it follows from the size
-    out = tuple(_size(t, axis, size, weight[2 + axis], wanted) for axis, size in enumerate(sizes))
+    cuts = crops(t, tuple([k if isinstance(k, int) else 1 for k in weight[2:]]))
+    out = [_size(t, axis, size, weight[2 + axis], cuts[axis], wanted) for axis, size in enumerate(sizes)]
     return (*x[: -1 - n], *((*out, out_channels) if t.last else (out_channels, *out)))
 
 
-def _size(t: Transposed, axis: int, size: Dim, kernel: Dim, wanted: tuple[int, ...] | None) -> Dim:
+def _size(t: Transposed, axis: int, size: Dim, kernel: Dim, cut: Crop, wanted: tuple[int, ...] | None) -> Dim:
     """Positions of the result along one axis."""
     stride, name = t.stride[axis], letter(t.axes, axis)
     if not isinstance(kernel, int):
         return None if wanted is None else wanted[axis]
-    cut, reach = crop(t, axis, kernel), t.dilation[axis] * (kernel - 1) + 1
+    reach = t.dilation[axis] * (kernel - 1) + 1
     if wanted is None or not isinstance(size, int):
         found = transposed_size(t.op, name, size, stride, reach, cut[:2], cut.extra)
         return found if wanted is None else wanted[axis]
@@ -124,18 +118,3 @@ def _size(t: Transposed, axis: int, size: Dim, kernel: Dim, wanted: tuple[int, .
             f"for an input of {size}, stride {stride} and a kernel of {kernel}"
         )
     return wanted[axis]
-
-
-def transposed_plan(t: Transposed, x: tuple[int, ...], weight: tuple[int, ...], shape: tuple[int, ...]) -> Plan:
-    """How the kernel is called for an input `x` whose result has the `shape` that `transposed_shape` found."""
-    n = t.axes
-    ones = (1,) * (3 - n)
-    batch = x[0] if len(x) == n + 2 else 1
-    if t.last:
-        x5, out5 = (batch, *ones, *x[-1 - n :]), (batch, *ones, *shape[-1 - n :])
-    else:
-        x5, out5 = (batch, x[-1 - n], *ones, *x[-n:]), (batch, shape[-1 - n], *ones, *shape[-n:])
-    pads = [0, 0] * (3 - n)
-    for axis, kernel in enumerate(weight[2:]):
-        pads += crop(t, axis, kernel)[:2]
-    return Plan(x5, out5, tuple(pads), shape, (t.last, t.last))

@@ -268,38 +268,41 @@ def run_cell(
 
 
 def sequence(kind: Kind, given: dict[str, Any]) -> tuple[np.ndarray, ...]:
-    """An operation over a sequence on arrays: all its arguments by name."""
-    given, weights, x, before = _converted(kind, kind.name, given)
-    lengths, mask = optional_int64(given["lengths"], kind.name, "lengths"), optional_mask(given["mask"], kind.name, "mask")
-    shapes = {name: None if v is None else v.shape for name, v in (("lengths", lengths), ("mask", mask))}
-    results: Any = whole(kind, **{**given, **shapes})
+    """An operation over a sequence on arrays: all its arguments by name; `given` is changed."""
+    name = kind.name
+    x, weights, before = _converted(kind, name, given)
+    lengths = optional_int64(given.get("lengths"), name, "lengths")
+    mask = optional_mask(given.get("mask"), name, "mask")
+    given["lengths"], given["mask"] = None if lengths is None else lengths.shape, None if mask is None else mask.shape
+    results: Any = whole(kind, **given)
     d, batch_first = 2 if given["direction"] == "bidirectional" else 1, given["batch_first"]
     batch, steps = ((), len(x)) if x.ndim == 2 else ((x.shape[0],), x.shape[1]) if batch_first else ((x.shape[1],), x.shape[0])
-    valid = valid_steps(kind.name, lengths, mask, batch, steps)
+    valid = valid_steps(name, lengths, mask, batch, steps)
     led = [None if w is None else w.reshape(d, *w.shape[w.ndim - len(WEIGHTS[n]) :]) for n, w in weights.items()]
-    packed = pack(kind, led, kind.options(kind.name, given))
-    out, *after = (empty(shape) for shape in results)
-    run_sequence(dispatch.kernel(kind.name), x, packed, before, valid, out, after, batch_first, given["direction"] == "reverse")
+    packed = pack(kind, led, kind.options(name, given))
+    out, *after = map(empty, results)
+    run_sequence(dispatch.kernel(name), x, packed, before, valid, out, after, batch_first, given["direction"] == "reverse")
     return (out, *after)
 
 
 def cell(kind: Kind, given: dict[str, Any]) -> tuple[np.ndarray, ...]:
-    """An operation of one step on arrays: all its arguments by name."""
+    """An operation of one step on arrays: all its arguments by name; `given` is changed."""
     name = f"{kind.name}_cell"
-    given, weights, x, before = _converted(kind, name, given)
+    x, weights, before = _converted(kind, name, given)
     results: Any = step(kind, **given)
     packed = pack(kind, [None if w is None else w[None] for w in weights.values()], kind.options(name, given))
     return run_cell(dispatch.kernel(kind.name), x, packed, [shape[-1] for shape in results], before)
 
 
 def _converted(kind: Kind, name: str, given: dict[str, Any]) -> Any:
-    """The arguments with shapes instead of x, weights and states, which follow as float32 arrays."""
+    """x, weights by name and states as float32 arrays; `given` has their shapes from then on."""
     x = as_float32(given["x"], name, "x")
-    weights = {n: optional_float32(given[n], name, n) for n in kind.weights[2:]}
-    weights = {**{n: as_float32(given[n], name, n) for n in kind.weights[:2]}, **weights}
-    before = [optional_float32(given[n], name, n) for n in kind.states]
-    arrays = {"x": x, **weights, **dict(zip(kind.states, before, strict=True))}
-    return {**given, **{n: None if a is None else a.shape for n, a in arrays.items()}}, weights, x, before
+    weights = {n: (as_float32 if i < 2 else optional_float32)(given.get(n), name, n) for i, n in enumerate(kind.weights)}
+    before = [optional_float32(given.get(n), name, n) for n in kind.states]
+    given["x"] = x.shape
+    for n, array in (*weights.items(), *zip(kind.states, before, strict=True)):
+        given[n] = None if array is None else array.shape
+    return x, weights, before
 
 
 def split_state(name: str, state: Any) -> tuple[Any, Any]:

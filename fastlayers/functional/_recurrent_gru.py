@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._arguments import checked
-from ..graph.ops import op
-from ._recurrent import GRU, cell, check_mask, check_merge, describe_options, merged, sequence, single_state, step, whole
-from ._recurrent_recorded import record_cell, record_sequence
+from ._recurrent import GRU, check_mask, check_merge, merged, single_state
+from ._recurrent_recorded import operation
 
 if TYPE_CHECKING:
     from ._types import Tensor
 
 __all__ = ["gru", "gru_cell"]
+
+_layer, _step = operation(GRU, True), operation(GRU, False)
 
 
 @checked
@@ -90,22 +90,11 @@ def gru(
     h0 = single_state("gru", state)
     check_mask("gru", mask)
     check_merge("gru", merge, 2 if direction == "bidirectional" else 1)
-    out, h = _gru(
-        x,
-        weight_ih,
-        weight_hh,
-        bias_ih,
-        bias_hh,
-        h0,
-        lengths,
-        mask,
-        batch_first=batch_first,
-        direction=direction,
-        activation=activation,
-        recurrent_activation=recurrent_activation,
-        reset_after=reset_after,
-        clip=clip,
-    )
+    out, h = _layer(
+        x, weight_ih, weight_hh, bias_ih, bias_hh, h0, lengths, mask,
+        batch_first=batch_first, direction=direction, activation=activation, recurrent_activation=recurrent_activation,
+        reset_after=reset_after, clip=clip,
+    )  # fmt: skip
     return merged(out, merge), h
 
 
@@ -151,64 +140,9 @@ def gru_cell(
     (2, 4)
     """
     h0 = single_state("gru_cell", state)
-    result: tuple[np.ndarray, ...] = _gru_cell(
-        x,
-        weight_ih,
-        weight_hh,
-        bias_ih,
-        bias_hh,
-        h0,
-        activation=activation,
-        recurrent_activation=recurrent_activation,
-        reset_after=reset_after,
-        clip=clip,
-    )
-    return result[0]
-
-
-_WEIGHTS = "x weight_ih weight_hh bias_ih bias_hh h0"
-
-
-@op(
-    "gru",
-    f"{_WEIGHTS} lengths:int mask:mask",
-    partial(whole, GRU),
-    partial(record_sequence, GRU),
-    describe_options,
-    weights=" ".join(GRU.weights),
-)
-def _gru(
-    x: Any,
-    weight_ih: Any,
-    weight_hh: Any,
-    bias_ih: Any,
-    bias_hh: Any,
-    h0: Any,
-    lengths: Any = None,
-    mask: Any = None,
-    *,
-    batch_first: bool,
-    direction: str,
-    activation: Any = "tanh",
-    recurrent_activation: Any = "sigmoid",
-    reset_after: bool = True,
-    clip: float = 0.0,
-) -> tuple[np.ndarray, ...]:
-    return sequence(GRU, locals())
-
-
-@op("gru_cell", _WEIGHTS, partial(step, GRU), partial(record_cell, GRU), describe_options, weights=" ".join(GRU.weights))
-def _gru_cell(
-    x: Any,
-    weight_ih: Any,
-    weight_hh: Any,
-    bias_ih: Any,
-    bias_hh: Any,
-    h0: Any,
-    *,
-    activation: Any = "tanh",
-    recurrent_activation: Any = "sigmoid",
-    reset_after: bool = True,
-    clip: float = 0.0,
-) -> tuple[np.ndarray, ...]:
-    return cell(GRU, locals())
+    made: tuple[np.ndarray, ...] = _step(
+        x, weight_ih, weight_hh, bias_ih, bias_hh, h0,
+        activation=activation, recurrent_activation=recurrent_activation,
+        reset_after=reset_after, clip=clip,
+    )  # fmt: skip
+    return made[0]

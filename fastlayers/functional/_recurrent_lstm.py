@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._arguments import checked
-from ..graph.ops import op
-from ._recurrent import LSTM, cell, check_mask, check_merge, describe_options, merged, sequence, split_state, step, whole
-from ._recurrent_recorded import record_cell, record_sequence
+from ._recurrent import LSTM, check_mask, check_merge, merged, split_state
+from ._recurrent_recorded import operation
 
 if TYPE_CHECKING:
     from ._types import Tensor
 
 __all__ = ["lstm", "lstm_cell"]
+
+_layer, _step = operation(LSTM, True), operation(LSTM, False)
 
 
 @checked
@@ -94,25 +94,11 @@ def lstm(
     h0, c0 = split_state("lstm", state)
     check_mask("lstm", mask)
     check_merge("lstm", merge, 2 if direction == "bidirectional" else 1)
-    out, h, c = _lstm(
-        x,
-        weight_ih,
-        weight_hh,
-        bias_ih,
-        bias_hh,
-        h0,
-        c0,
-        weight_hr,
-        weight_peephole,
-        lengths,
-        mask,
-        batch_first=batch_first,
-        direction=direction,
-        activation=activation,
-        recurrent_activation=recurrent_activation,
-        clip=clip,
+    out, h, c = _layer(
+        x, weight_ih, weight_hh, bias_ih, bias_hh, weight_peephole, weight_hr, h0, c0, lengths, mask,
+        batch_first=batch_first, direction=direction, activation=activation, recurrent_activation=recurrent_activation, clip=clip,
         couple_input_forget=couple_input_forget,
-    )
+    )  # fmt: skip
     return merged(out, merge), (h, c)
 
 
@@ -162,73 +148,9 @@ def lstm_cell(
     (2, 4)
     """
     h0, c0 = split_state("lstm_cell", state)
-    result: tuple[np.ndarray, ...] = _lstm_cell(
-        x,
-        weight_ih,
-        weight_hh,
-        bias_ih,
-        bias_hh,
-        h0,
-        c0,
-        weight_hr,
-        weight_peephole,
-        activation=activation,
-        recurrent_activation=recurrent_activation,
-        clip=clip,
+    made: tuple[np.ndarray, ...] = _step(
+        x, weight_ih, weight_hh, bias_ih, bias_hh, weight_peephole, weight_hr, h0, c0,
+        activation=activation, recurrent_activation=recurrent_activation, clip=clip,
         couple_input_forget=couple_input_forget,
-    )
-    return result[0], result[1]
-
-
-_WEIGHTS = "x weight_ih weight_hh bias_ih bias_hh h0 c0 weight_hr weight_peephole"
-
-
-@op(
-    "lstm",
-    f"{_WEIGHTS} lengths:int mask:mask",
-    partial(whole, LSTM),
-    partial(record_sequence, LSTM),
-    describe_options,
-    weights=" ".join(LSTM.weights),
-)
-def _lstm(
-    x: Any,
-    weight_ih: Any,
-    weight_hh: Any,
-    bias_ih: Any,
-    bias_hh: Any,
-    h0: Any,
-    c0: Any,
-    weight_hr: Any = None,
-    weight_peephole: Any = None,
-    lengths: Any = None,
-    mask: Any = None,
-    *,
-    batch_first: bool,
-    direction: str,
-    activation: Any = "tanh",
-    recurrent_activation: Any = "sigmoid",
-    clip: float = 0.0,
-    couple_input_forget: bool = False,
-) -> tuple[np.ndarray, ...]:
-    return sequence(LSTM, locals())
-
-
-@op("lstm_cell", _WEIGHTS, partial(step, LSTM), partial(record_cell, LSTM), describe_options, weights=" ".join(LSTM.weights))
-def _lstm_cell(
-    x: Any,
-    weight_ih: Any,
-    weight_hh: Any,
-    bias_ih: Any,
-    bias_hh: Any,
-    h0: Any,
-    c0: Any,
-    weight_hr: Any = None,
-    weight_peephole: Any = None,
-    *,
-    activation: Any = "tanh",
-    recurrent_activation: Any = "sigmoid",
-    clip: float = 0.0,
-    couple_input_forget: bool = False,
-) -> tuple[np.ndarray, ...]:
-    return cell(LSTM, locals())
+    )  # fmt: skip
+    return made[0], made[1]

@@ -1,20 +1,45 @@
-"""Recurrent functions on symbolic values: the operators LSTM, GRU and RNN, over a sequence and for one step."""
+"""Recurrent functions as operations that can be recorded: the operators LSTM, GRU and RNN, over a sequence and for one step."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from ..graph.record import ints, record, scalar
-from ._recurrent import Kind
+import numpy as np
 
-__all__ = ["record_cell", "record_sequence"]
+from ..graph.ops import op
+from ..graph.record import ints, record, scalar
+from ._recurrent import Kind, cell, describe_options, sequence, step, whole
+
+__all__ = ["operation"]
 
 _INT32 = 6  # ONNX's number
 
 
-def record_sequence(kind: Kind, *tensors: Any, **values: Any) -> Any:
+def operation(kind: Kind, steps: bool) -> Any:
+    """The operation of one layer over `steps`, or of one step: takes x, weights and states by position, those of a layer then
+    lengths and a mask, and all else by name; returns the output, of a layer alone, and the states.
+    """
+    names = ("x", *kind.weights, *kind.states)
+    name, rule, records, run = kind.name, whole, _record_sequence, sequence
+    if not steps:
+        name, rule, records, run = f"{name}_cell", step, _record_cell, cell
+
+    def call(*tensors: Any, **given: Any) -> tuple[np.ndarray, ...]:
+        given.update(zip(names, tensors, strict=False))
+        return run(kind, given)
+
+    declared = op(
+        name, " ".join(names) + " lengths:int mask:mask" * steps, partial(rule, kind), partial(records, kind), describe_options,
+        weights=" ".join(kind.weights),
+    )  # fmt: skip
+    names += ("lengths", "mask") * steps
+    return declared(call)
+
+
+def _record_sequence(kind: Kind, *tensors: Any, **values: Any) -> Any:
     """One layer in all its directions: outputs and final states."""
-    x, weights, states, lengths, mask = _split(kind, tensors)
+    x, weights, states, (lengths, mask) = _split(kind, tensors)
     single, first = x.ndim == 2, values["batch_first"]
     if lengths is not None:
         lengths = record("Cast", lengths, to=_INT32)
@@ -28,26 +53,20 @@ def record_sequence(kind: Kind, *tensors: Any, **values: Any) -> Any:
     return tuple(record("Squeeze", v, ints(1 if i or not first else 0)) for i, v in enumerate(made))
 
 
-def record_cell(kind: Kind, *tensors: Any, **values: Any) -> Any:
+def _record_cell(kind: Kind, *tensors: Any, **values: Any) -> Any:
     """The states after one step."""
-    x, weights, states, _, _ = _split(kind, tensors)
+    x, weights, states, _ = _split(kind, tensors)
     axes = (0,) if x.ndim == 2 else (0, 1)
     given = [_led(v, *axes) for v in states]
     _, *after = _record(kind, f"{kind.name}_cell", _led(x, *axes), weights, None, given, values)
     return tuple(record("Squeeze", v, ints(*axes)) for v in after)
 
 
-def _split(kind: Kind, tensors: tuple[Any, ...]) -> tuple[Any, dict[str, Any], list[Any], Any, Any]:
-    """x, weights by name, states, lengths, mask."""
-    count = len(kind.states)
-    x, w_ih, w_hh, b_ih, b_hh, *rest = tensors
-    states, rest = rest[:count], rest[count:]
-    weights = {"weight_ih": w_ih, "weight_hh": w_hh, "bias_ih": b_ih, "bias_hh": b_hh}
-    if kind.extra:
-        weights |= {"weight_hr": rest[0], "weight_peephole": rest[1]}
-        rest = rest[2:]
-    lengths, mask = (*rest, None, None)[:2]
-    return x, weights, states, lengths, mask
+def _split(kind: Kind, tensors: tuple[Any, ...]) -> tuple[Any, dict[str, Any], list[Any], list[Any]]:
+    """x, weights by name, states, and what follows them."""
+    count = 1 + len(kind.weights)
+    end = count + len(kind.states)
+    return tensors[0], dict(zip(kind.weights, tensors[1:count], strict=True)), list(tensors[count:end]), list(tensors[end:])
 
 
 def _led(value: Any, *axes: int) -> Any:

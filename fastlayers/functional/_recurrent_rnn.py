@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._arguments import checked
-from ..graph.ops import op
-from ._recurrent import RNN, cell, check_mask, check_merge, describe_options, merged, sequence, single_state, step, whole
-from ._recurrent_recorded import record_cell, record_sequence
+from ._recurrent import RNN, check_mask, check_merge, merged, single_state
+from ._recurrent_recorded import operation
 
 if TYPE_CHECKING:
     from ._types import Tensor
 
 __all__ = ["rnn", "rnn_cell"]
+
+_layer, _step = operation(RNN, True), operation(RNN, False)
 
 
 @checked
@@ -82,20 +82,10 @@ def rnn(
     h0 = single_state("rnn", state)
     check_mask("rnn", mask)
     check_merge("rnn", merge, 2 if direction == "bidirectional" else 1)
-    out, h = _rnn(
-        x,
-        weight_ih,
-        weight_hh,
-        bias_ih,
-        bias_hh,
-        h0,
-        lengths,
-        mask,
-        batch_first=batch_first,
-        direction=direction,
-        nonlinearity=nonlinearity,
-        clip=clip,
-    )
+    out, h = _layer(
+        x, weight_ih, weight_hh, bias_ih, bias_hh, h0, lengths, mask,
+        batch_first=batch_first, direction=direction, nonlinearity=nonlinearity, clip=clip,
+    )  # fmt: skip
     return merged(out, merge), h
 
 
@@ -137,58 +127,8 @@ def rnn_cell(
     (2, 4)
     """
     h0 = single_state("rnn_cell", state)
-    result: tuple[np.ndarray, ...] = _rnn_cell(
-        x,
-        weight_ih,
-        weight_hh,
-        bias_ih,
-        bias_hh,
-        h0,
-        nonlinearity=nonlinearity,
-        clip=clip,
-    )
-    return result[0]
-
-
-_WEIGHTS = "x weight_ih weight_hh bias_ih bias_hh h0"
-
-
-@op(
-    "rnn",
-    f"{_WEIGHTS} lengths:int mask:mask",
-    partial(whole, RNN),
-    partial(record_sequence, RNN),
-    describe_options,
-    weights=" ".join(RNN.weights),
-)
-def _rnn(
-    x: Any,
-    weight_ih: Any,
-    weight_hh: Any,
-    bias_ih: Any,
-    bias_hh: Any,
-    h0: Any,
-    lengths: Any = None,
-    mask: Any = None,
-    *,
-    batch_first: bool,
-    direction: str,
-    nonlinearity: Any = "tanh",
-    clip: float = 0.0,
-) -> tuple[np.ndarray, ...]:
-    return sequence(RNN, locals())
-
-
-@op("rnn_cell", _WEIGHTS, partial(step, RNN), partial(record_cell, RNN), describe_options, weights=" ".join(RNN.weights))
-def _rnn_cell(
-    x: Any,
-    weight_ih: Any,
-    weight_hh: Any,
-    bias_ih: Any,
-    bias_hh: Any,
-    h0: Any,
-    *,
-    nonlinearity: Any = "tanh",
-    clip: float = 0.0,
-) -> tuple[np.ndarray, ...]:
-    return cell(RNN, locals())
+    made: tuple[np.ndarray, ...] = _step(
+        x, weight_ih, weight_hh, bias_ih, bias_hh, h0,
+        nonlinearity=nonlinearity, clip=clip,
+    )  # fmt: skip
+    return made[0]

@@ -28,6 +28,7 @@ __all__ = ["Plan", "Worth", "planned"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Worth = Callable[[Sequence[np.ndarray]], bool]
+Place = tuple[str, int]
 # Calls of the same sizes before there is a plan for them: to make it takes as long as ten of them, about.
 BEFORE = 3
 # Of all functions together: sizes with plans; sizes that are remembered as seen; and how many calls must have gone without a plan
@@ -42,7 +43,7 @@ _PROGRAM = "fastlayers.program"
 
 
 class Plan(NamedTuple):
-    """What runs a call: `kernels.aot.calls` reads it by position.
+    """A program for a call of known sizes: `kernels.aot.calls` reads it by position.
 
     Attributes:
         runner: of the program, which takes the arrays that are no constants.
@@ -82,15 +83,13 @@ class _Plans:
 _plans = _Plans(-1)
 
 
-def planned(function: F, looked_at: Sequence[str] = (), worth: Worth | None = None, weights: Sequence[str] = ()) -> F:
+def planned(function: F, without: Sequence[Place], packed: Sequence[Place], worth: Worth | None) -> F:
     """The function, which runs on arrays or is recorded on symbolic values, with plans for what it is called with again.
 
-    There are none where an array of integers is given, or one of the arguments `looked_at`: of these the function checks values,
-    which no program does; nor for arrays that would not be `worth` it. The arguments `weights` are constants of the plans.
+    There are none where an array of integers is given, or one of the arguments `without`: of these the function checks values,
+    which no program does; nor for arrays that would not be `worth` it. The arguments `packed` are constants of the plans. Both
+    are arguments' names, and their positions.
     """
-    names = function.__wrapped__.__code__.co_varnames  # type: ignore[attr-defined]
-    without = [(name, names.index(name)) for name in looked_at]
-    packed = [(name, names.index(name)) for name in weights]
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -115,9 +114,7 @@ def planned(function: F, looked_at: Sequence[str] = (), worth: Worth | None = No
     return call  # type: ignore[return-value]
 
 
-def _came(
-    function: Any, worth: Worth | None, packed: Sequence[tuple[str, int]], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def _came(function: Any, worth: Worth | None, packed: Sequence[Place], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Counts a call that had no plan; makes one if it has come often enough."""
     global _plans
     plans = _plans
@@ -192,7 +189,7 @@ def _program(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> tuple[Any, bool, Any]:
-    """What runs the function on arrays of these shapes in compiled kernels alone, whether it returns one array, and the program.
+    """A runner of the function on arrays of these shapes by kernels alone, whether it returns one array, and its program.
 
     Sizes are known as they are recorded: with open ones a function may record what is not right for all. `constants` are arrays
     by their positions; kernels are those that the function chooses, which packs them in every call.

@@ -23,10 +23,11 @@ __all__ = ["DECLARED", "Op", "op"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
+_STARRED = 4  # of a function's code: it takes any number of arguments
 
 
 class Op:
-    """What is declared of one function that can be recorded.
+    """The declaration of a function that can be recorded.
 
     Args:
         name: its name.
@@ -62,9 +63,12 @@ class Op:
     def record(self, *args: Any, **kwargs: Any) -> Any:
         """Checks shapes and dtypes and returns symbols for the results; runs no kernel."""
         start, label = now(), Label(self.name)
-        bound = _signature(self.raw).bind(*args, **kwargs)
-        bound.apply_defaults()
-        values: dict[str, Any] = dict(bound.arguments)
+        if self.raw.__code__.co_flags & _STARRED:
+            values: dict[str, Any] = {**dict.fromkeys(self.tensors), **dict(zip(self.tensors, args, strict=False)), **kwargs}
+        else:
+            bound = _signature(self.raw).bind(*args, **kwargs)
+            bound.apply_defaults()
+            values = dict(bound.arguments)
         values.pop("inplace", None)  # torch's argument, which changes nothing
         if self.variadic:
             name = self.tensors[0][1:]
@@ -120,7 +124,8 @@ def op(
 
     Calls with arrays that come again run what is recorded (see `eager`); not those with integers, whose values functions check,
     nor with the tensors that `plans` names, or arrays that it refuses, and none if it is False: where that would be slower, or
-    gives other bits. `weights` are names of tensors that a program packs: constants of plans.
+    gives other bits. `weights` are names of tensors that a program packs: constants of plans. A function of ``*tensors`` has
+    no defaults but None for these.
     """
 
     def declare(function: F) -> F:
@@ -160,8 +165,10 @@ def op(
                     refuse_shortage(error, name)
                     raise
 
-        looked_at = plans.split() if isinstance(plans, str) else []
-        entry.function = planned(call, looked_at, plans if callable(plans) else None, weights.split()) if plans else call
+        code, checks = function.__code__, plans if isinstance(plans, str) else ""
+        order = entry.tensors if code.co_flags & _STARRED else code.co_varnames
+        looked_at, packed = [[(name, order.index(name)) for name in names.split()] for names in (checks, weights)]
+        entry.function = planned(call, looked_at, packed, plans if callable(plans) else None) if plans else call
         DECLARED[name] = entry
         return entry.function  # type: ignore[return-value]
 

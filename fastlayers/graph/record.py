@@ -110,7 +110,7 @@ def cast(x: Symbol, dtype: Any) -> Any:
 
 
 def moved(name: str, x: Symbol, *arguments: Any) -> Any:
-    """What moves values and computes none, in the dtype of x: functions of `functional` are for float32."""
+    """A call that moves values and computes none, in the dtype of x: functions of `functional` are for float32."""
     return _MOVES[name](x, *arguments)
 
 

@@ -26,7 +26,7 @@ def now() -> int:
 
 
 class Label:
-    """What the values that one call of a function records are named after."""
+    """The name of a call, after which the values that it records are named."""
 
     __slots__ = ("name",)
 

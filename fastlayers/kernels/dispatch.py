@@ -12,8 +12,8 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -337,18 +337,25 @@ class Variant(NamedTuple):
         with self.bound():
             return bool(driver.multiplies_bfloat16())
 
-    @contextmanager
-    def bound(self) -> Iterator[None]:
-        """Binds this thread's packing, planning and running to this variant's level meanwhile."""
+    def bound(self) -> Any:
+        """A context that binds this thread's packing, planning and running to this variant's level."""
         driver = engine() if self.name.startswith("aot/") else None
-        if driver is None:
-            yield
-            return
-        before = driver.bind_under(self.name.removeprefix("aot/"), self.strict)
-        try:
-            yield
-        finally:  # what was bound around this one goes on as it was
-            driver.bind_under(*before)
+        return nullcontext() if driver is None else _Bound(driver, self.name.removeprefix("aot/"), self.strict)
+
+
+class _Bound:
+    """Binds a thread to a level; what was bound around it goes on as it was."""
+
+    __slots__ = ("_before", "_driver", "_level")
+
+    def __init__(self, driver: Any, *level: Any) -> None:
+        self._driver, self._level = driver, level
+
+    def __enter__(self) -> None:
+        self._before = self._driver.bind_under(*self._level)
+
+    def __exit__(self, *_: object) -> None:
+        self._driver.bind_under(*self._before)
 
 
 def variant(name: str = "", what: str = "variant") -> Variant:

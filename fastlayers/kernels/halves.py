@@ -1,4 +1,6 @@
-"""Weights of 16 bits: what rounding to float16 or bfloat16 makes of them, as float32. The meaning of `table.HALVES`."""
+"""Weights of 16 bits: what rounding to float16 or bfloat16 makes of them, as float32, and as they are stored. The meaning of
+`table.HALVES`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,32 @@ import numpy as np
 from ..errors import ArgumentError
 from .table import HALVES
 
-__all__ = ["LARGEST_HALF", "rounded"]
+__all__ = ["LARGEST_HALF", "STORED", "narrowed", "rounded", "widened"]
 
 LARGEST_HALF = 65504.0  # of float16; what is larger would become infinite
+# As what arrays are stored; numpy lacks bfloat16, so there its bits are.
+STORED = {HALVES["float16"]: np.dtype(np.float16), HALVES["bfloat16"]: np.dtype(np.uint16)}
+_ROWS = 256  # that are converted at a time
+
+
+def narrowed(array: np.ndarray, half: int) -> np.ndarray:
+    """float32 values as they are stored."""
+    made = np.empty(array.shape, STORED[half])
+    for i in range(0, len(array), _ROWS):
+        some = rounded(array[i : i + _ROWS], half)
+        made[i : i + _ROWS] = some if made.dtype.kind == "f" else np.ascontiguousarray(some).view(np.uint32) >> np.uint32(16)
+    return made
+
+
+def widened(array: np.ndarray, half: int) -> np.ndarray:
+    """Values that are stored in 16 bits as float32; others as they are."""
+    if array.dtype == np.float32 or array.dtype != STORED.get(half):
+        return array
+    if array.dtype.kind == "f":
+        return array.astype(np.float32)
+    made = array.astype(np.uint32)
+    made <<= np.uint32(16)
+    return made.view(np.float32)
 
 
 @overload

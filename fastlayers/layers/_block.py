@@ -75,6 +75,6 @@ class Block(Layer):
         """``run(name, x, residual=None, out=None)``: convolutions with the tensors of one load, recorded if x is symbolic."""
         if isinstance(x, Symbol):
             tensors = self._tensors()
-            return lambda name, x, residual=None: self._units[name][0]._record(x, *self._folded(tensors, name), residual)
+            return lambda name, x, residual=None: self._units[name][0]._record(x, *self._folded(tensors, name), residual=residual)
         made = self._packed()
         return lambda name, x, residual=None, out=None: self._units[name][0]._apply(made[name], x, residual, out)

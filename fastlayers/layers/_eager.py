@@ -5,8 +5,7 @@ So it chooses its algorithm where models do, gives their bits, and a call of siz
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,13 +35,14 @@ class Eager:
         rank: how many axes inputs and result have.
     """
 
-    __slots__ = ("_lock", "_nodes", "_programs", "_shape", "_variant", "constants")
+    __slots__ = ("_lock", "_nodes", "_once", "_programs", "_shape", "_variant", "constants")
 
     def __init__(self, nodes: Sequence[Node], constants: Mapping[str, np.ndarray], rank: int) -> None:
         self._nodes, self.constants, self._shape = nodes, constants, (None,) * rank
         self._variant = dispatch.variant()
         self._lock = Lock()
         self._programs: dict[int, Program] = {}
+        self._once: Any = None  # False: there is none
 
     def quick(self, arrays: tuple[Any, ...]) -> Any:
         """The result for plain arrays of sizes that were seen before; None for all others."""
@@ -62,22 +62,24 @@ class Eager:
         result: np.ndarray = binding.run(list(arrays), None if out is None else [out])[0]
         return result
 
-    @contextmanager
-    def once(self) -> Iterator[Machine | None]:
+    def bound(self) -> Any:
+        """A context in which kernels of `once` run."""
+        return self._variant.bound()
+
+    def once(self) -> Machine | None:
         """A runner of calls of sizes that may not come again, and so are not bound, with packed weights; None where the program
         is not the layer's one node as it was written.
         """
-        program = self._programs.get(1) or self._made(1)
-        node, own = program.graph.nodes[-1], self._nodes[-1]
-        if len(program.graph.nodes) > 1 or node.op != own.op or dict(node.attributes) != dict(own.attributes):
-            yield None
-            return
-        with self._variant.bound():
-            kernels = self._variant.kernels
-            yield ARRAYS._replace(
+        if self._once is None:
+            program, kernels, own = self._programs.get(1) or self._made(1), self._variant.kernels, self._nodes[-1]
+            node = program.graph.nodes[-1]
+            same = len(program.graph.nodes) == 1 and node.op == own.op and dict(node.attributes) == dict(own.attributes)
+            self._once = same and ARRAYS._replace(
                 call=lambda kernel, *args: kernels[kernel](*args),
                 pack=lambda kernel, arguments, key=None: program.pack((id(node), kernel, key), kernel, arguments),
             )
+        found: Machine | None = self._once or None
+        return found
 
     @refuses_shortage("preparing a layer")
     def _made(self, count: int) -> Program:

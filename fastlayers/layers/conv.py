@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..calls.conv_separable import factors
-from ..errors import ArgumentError, refuses_shortage
+from ..calls.machine import Machine
+from ..errors import ArgumentError
 from ..functional import conv1d, conv2d, conv3d, squeeze, unsqueeze
-from ..functional._activation_names import IDENTITY, resolve
+from ..functional._activation_names import IDENTITY
 from ..functional._conv import attributes, run_conv
 from ..functional._conv_rules import Place, conv_shape, settled, window
-from ..graph.arrays import as_float32
 from ..graph.record import cast, record
 from ..graph.symbol import Symbol
-from ..ir.checks import integer, integers, same_shape
+from ..ir.checks import integer
 from ..ir.graph import Node
-from ._base import WithWeight
 from ._eager import Eager
-from ._text import arguments
+from ._windows import Windowed
 
 if TYPE_CHECKING:
     from ..functional._types import Padding, Tensor
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "DepthwiseConv1d", "DepthwiseConv2d"]
 
-# Shapes of inputs that a layer remembers as checked; with more than these, it starts again.
-_PLANS = 64
 
-
-class _Conv(WithWeight):
+class _Conv(Windowed):
     """What the three classes share; each says over how many axes it goes."""
 
-    _axes = 0
-    _function: Any = None
+    _defaults: ClassVar[dict[str, Any]] = {"padding": 0, "dilation": 1, "groups": 1, "padding_mode": "zeros", "layout": "nchw"}
 
     def __init__(
         self,
@@ -52,27 +47,16 @@ class _Conv(WithWeight):
         layout: str = "nchw",
         activation: Any = None,
     ) -> None:
-        name = type(self).__name__
-        self.in_channels = integer(name, "in_channels", in_channels, 0)
-        self.out_channels = integer(name, "out_channels", out_channels, 0)
-        self.kernel_size = integers(name, "kernel_size", kernel_size, self._axes, 1)
-        self._name = f"conv{self._axes}d"
-        place = window(self._name, self._axes, stride, padding, dilation, groups, padding_mode, layout, causal=True)
+        place = window(
+            self._sizes(in_channels, out_channels, kernel_size), self._axes, stride, padding, dilation, groups, padding_mode,
+            layout, causal=True,
+        )  # fmt: skip
         self._place = settled(place, self.kernel_size)
-        if self.in_channels % groups or self.out_channels % groups:
-            raise ArgumentError(
-                f"{name}: groups is {groups}, in_channels {in_channels}, out_channels {out_channels}: "
-                "expected multiples of groups"
-            )
-        self._activation_code = resolve(name, activation)
-        self._given = {
+        given = {
             "stride": stride, "padding": padding, "dilation": dilation, "groups": groups,
             "padding_mode": padding_mode, "layout": layout,
         }  # fmt: skip
-        self._weight_shape = (self.out_channels, self.in_channels // groups, *self.kernel_size)
-        shapes: dict[str, tuple[int, ...]] = {"weight": self._weight_shape}
-        self._shapes = {**shapes, "bias": (self.out_channels,)} if bias else shapes
-        self._plans: dict[Any, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self._begin(bias, activation, given)
 
     def __call__(self, x: Tensor) -> np.ndarray:
         """Applies the layer to x, with or without a batch; returns float32, laid out as x."""
@@ -81,77 +65,14 @@ class _Conv(WithWeight):
             return self._record(x, tensors["weight"], tensors.get("bias"))
         return self._apply(self._packed(), x)
 
-    def _record(self, x: Symbol, weight: np.ndarray, bias: np.ndarray | None, residual: Any = None) -> np.ndarray:
-        """The layer on a symbolic value, with these tensors."""
-        act = self._activation_code
-        result: np.ndarray = type(self)._function(x, weight, bias, **self._given, activation=act, residual=residual)
-        return result
+    def _shape(self, x: tuple[int, ...]) -> Any:
+        return conv_shape(self._place, x, self._weight_shape, None, None)
 
-    def _apply(self, made: Eager, x: Any, residual: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
-        """The layer on an array, with packed tensors; `residual` and `out` have the shape of the result."""
-        if residual is None and out is None:
-            found: np.ndarray | None = made.quick((x,))
-            if found is not None:
-                return found
-        x = as_float32(x, self._name, "x")
-        plan = self._plans.get(x.shape)
-        if plan is None:
-            plan = self._plan(x.shape)
-            if residual is None and out is None and (first := self._once(made, x, plan[1])) is not None:
-                return first
-        given, shape = plan
-        if residual is None:
-            arrays: tuple[np.ndarray, ...] = (x.reshape(given),)
-        else:
-            same_shape(self._name, "residual", residual.shape, shape, "the shape of the result")
-            arrays = (x.reshape(given), residual.reshape(self._batched(shape)))
-        result = made.run(arrays, None if out is None else out.reshape(self._batched(shape)))
-        return (result if out is None else out).reshape(shape)
-
-    @refuses_shortage("preparing a layer")
-    def _once(self, made: Eager, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-        """The layer on an array of new sizes, which are bound if they come again; None if they must be now."""
-        with made.once() as found:
-            if found is None:
-                return None
-            weight, bias = made.constants["weight"], made.constants.get("bias")
-            return run_conv(self._place, shape, x, weight, bias, None, self._activation_code, found)
-
-    def _batched(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """A shape with a batch of one where it has none."""
-        return shape if len(shape) == self._axes + 2 else (1, *shape)
-
-    @refuses_shortage("preparing a layer")
-    def _plan(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """For an input of this shape, checked: its shape with a batch, and that of the result as the caller sees it."""
-        found: Any = conv_shape(self._place, shape, self._weight_shape, None, None)
-        if len(self._plans) >= _PLANS:
-            self._plans.clear()
-        plan = self._plans[shape] = self._batched(shape), found
-        return plan
-
-    def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        bias = "bias" if "bias" in tensors else None  # of a block it may be that of a normalization
-        node = Node("Conv", ("x0", "weight", bias), ("y",), self._attributes())
-        return Eager([node], tensors, self._axes + 2), None
+    def _run(self, m: Machine, shape: tuple[int, ...], x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+        return run_conv(self._place, shape, x, weight, bias, None, self._activation_code, m)
 
     def _attributes(self) -> dict[str, Any]:
-        """Those of the operator that the layer is in a program."""
         return attributes(self._place, self._activation_code)
-
-    def _keras(self) -> dict[str, tuple[int, ...]]:
-        kernel: dict[str, tuple[int, ...]] = {"kernel": (*self.kernel_size, self._weight_shape[1], self.out_channels)}
-        return {**kernel, "bias": (self.out_channels,)} if "bias" in self._shapes else kernel
-
-    def _from_keras(self, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        given["weight"] = np.moveaxis(given.pop("kernel"), (-1, -2), (0, 1))
-        return given
-
-    def _arguments(self) -> str:
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self._place.stride}"
-        defaults = {"padding": 0, "dilation": 1, "groups": 1, "padding_mode": "zeros", "layout": "nchw"}
-        text += "".join(f", {name}={self._given[name]!r}" for name, default in defaults.items() if self._given[name] != default)
-        return text + ("" if "bias" in self._shapes else ", bias=False") + arguments(self._activation_code)
 
 
 class Conv1d(_Conv):
@@ -220,6 +141,10 @@ class Conv3d(_Conv):
 class _DepthwiseConv(_Conv):
     """What the depthwise classes share: a convolution with as many groups as channels, under Keras' name and weights."""
 
+    _defaults: ClassVar[dict[str, Any]] = {
+        "padding": 0, "dilation": 1, "depth_multiplier": 1, "padding_mode": "zeros", "layout": "nchw"
+    }  # fmt: skip
+
     def __init__(
         self,
         in_channels: int,
@@ -243,11 +168,7 @@ class _DepthwiseConv(_Conv):
         )  # fmt: skip
 
     def _arguments(self) -> str:
-        text = f"{self.in_channels}, kernel_size={self.kernel_size}, stride={self._place.stride}"
-        given = {**self._given, "depth_multiplier": self.depth_multiplier}
-        defaults = {"padding": 0, "dilation": 1, "depth_multiplier": 1, "padding_mode": "zeros", "layout": "nchw"}
-        text += "".join(f", {name}={given[name]!r}" for name, default in defaults.items() if given[name] != default)
-        return text + ("" if "bias" in self._shapes else ", bias=False") + arguments(self._activation_code)
+        return f"{self.in_channels}, {self._rest({**self._given, 'depth_multiplier': self.depth_multiplier})}"
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         kernel: dict[str, tuple[int, ...]] = {"kernel": (*self.kernel_size, self.in_channels, self.depth_multiplier)}
@@ -350,14 +271,14 @@ class DepthwiseConv2d(_DepthwiseConv):
         column, row = (_only(self._place, axis) for axis in (0, 1))
         return column, row._replace(groups=self.out_channels)
 
-    def _record(self, x: Symbol, weight: np.ndarray, bias: np.ndarray | None, residual: Any = None) -> np.ndarray:
+    def _record(self, x: Symbol, weight: np.ndarray, bias: np.ndarray | None, **more: Any) -> np.ndarray:
         found = factors(weight) if self._separable is True else None
         if found is not None:
             column, row = self._passes()
             between = self._along(x, column, found[0], None, None, None)
-            return self._along(between, row, found[1], bias, self._activation_code, residual)
+            return self._along(between, row, found[1], bias, self._activation_code, more.get("residual"))
         if self._separable == "auto":
-            return super()._record(x, weight, bias, residual)
+            return super()._record(x, weight, bias, **more)
         # No function says that a convolution is to stay one.
         conv_shape(self._place, x.shape, self._weight_shape, None, None)
         alone = x.ndim == self._axes + 1

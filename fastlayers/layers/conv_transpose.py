@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import ArgumentError, UnsupportedError, refuses_shortage
+from ..calls.machine import Machine
+from ..errors import ArgumentError, UnsupportedError
 from ..functional import conv_transpose1d, conv_transpose2d, conv_transpose3d
-from ..functional._activation_names import resolve
-from ..functional._conv_transpose import pack_transposed, plan_transposed, run_transposed
-from ..functional._conv_transpose_rules import Plan, transposed
+from ..functional._conv_transpose import attributes, run_transposed
+from ..functional._conv_transpose_rules import transposed, transposed_shape
 from ..graph.arrays import as_float32
 from ..graph.symbol import Symbol
-from ..ir.checks import integer, integers
-from ._base import WithWeight
-from ._text import arguments
+from ._windows import Windowed
 
 if TYPE_CHECKING:
     from ..functional._types import Padding, Tensor
 
 __all__ = ["ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
-# Input shapes whose plans a layer keeps; with more than these, it starts again.
-_PLANS = 64
 
-
-class _ConvTranspose(WithWeight):
+class _ConvTranspose(Windowed):
     """What the three classes share; each says over how many axes it goes."""
 
-    _axes = 0
-    _function: Any = None
+    _operator = "ConvTranspose"
+    _defaults: ClassVar[dict[str, Any]] = {
+        "padding": 0, "output_padding": None, "groups": 1, "dilation": 1, "layout": "nchw"
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -49,28 +46,15 @@ class _ConvTranspose(WithWeight):
         layout: str = "nchw",
         activation: Any = None,
     ) -> None:
-        name = type(self).__name__
-        self.in_channels = integer(name, "in_channels", in_channels, 0)
-        self.out_channels = integer(name, "out_channels", out_channels, 0)
-        self.kernel_size = integers(name, "kernel_size", kernel_size, self._axes, 1)
+        name = self._sizes(in_channels, out_channels, kernel_size)
         if padding_mode != "zeros":
-            raise ArgumentError(f"{name}: padding_mode is {padding_mode!r}: expected 'zeros'")
-        self._name = f"conv_transpose{self._axes}d"
-        self._place = transposed(self._name, self._axes, stride, padding, output_padding, groups, dilation, layout)
-        if self.in_channels % groups or self.out_channels % groups:
-            raise ArgumentError(
-                f"{name}: groups is {groups}, in_channels {in_channels}, out_channels {out_channels}: "
-                "expected multiples of groups"
-            )
-        self._activation_code = resolve(name, activation)
-        self._given = {
+            raise ArgumentError(f"{type(self).__name__}: padding_mode is {padding_mode!r}: expected 'zeros'")
+        self._place = transposed(name, self._axes, stride, padding, output_padding, groups, dilation, layout)
+        given = {
             "stride": stride, "padding": padding, "output_padding": output_padding, "groups": groups, "dilation": dilation,
             "layout": layout,
         }  # fmt: skip
-        self._weight_shape = (self.in_channels, self.out_channels // groups, *self.kernel_size)
-        shapes: dict[str, tuple[int, ...]] = {"weight": self._weight_shape}
-        self._shapes = {**shapes, "bias": (self.out_channels,)} if bias else shapes
-        self._plans: dict[Any, Plan] = {}
+        self._begin(bias, activation, given)
 
     def __call__(self, x: Tensor, output_size: Sequence[int] | None = None) -> np.ndarray:
         """Applies the layer.
@@ -84,47 +68,27 @@ class _ConvTranspose(WithWeight):
         """
         if isinstance(x, Symbol):
             tensors = self._tensors()
-            result: np.ndarray = type(self)._function(
-                x,
-                tensors["weight"],
-                tensors.get("bias"),
-                **self._given,
-                activation=self._activation_code,
-                output_size=output_size,
-            )
-            return result
-        kernel, packed = self._packed()
-        x = as_float32(x, self._name, "x")
-        plan = (output_size is None and self._plans.get(x.shape)) or self._plan(x.shape, output_size)
-        return run_transposed(kernel, x, packed, plan, self._activation_code)
-
-    @refuses_shortage("preparing a layer")
-    def _plan(self, shape: tuple[int, ...], output_size: Sequence[int] | None) -> Plan:
-        plan = plan_transposed(self._place, shape, self._weight_shape, None, output_size)
+            return self._record(x, tensors["weight"], tensors.get("bias"), output_size=output_size)
+        made = self._packed()
         if output_size is None:
-            if len(self._plans) >= _PLANS:
-                self._plans.clear()
-            self._plans[shape] = plan
-        return plan
+            return self._apply(made, x)
+        x = as_float32(x, self._name, "x")
+        found: Any = self._once(made, x, self._shape(x.shape, output_size))
+        return found  # type: ignore[no-any-return]
 
-    def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        return pack_transposed(self._place, tensors["weight"], tensors.get("bias")), None
+    def _shape(self, x: tuple[int, ...], output_size: Any = None) -> Any:
+        return transposed_shape(self._place, x, self._weight_shape, None, output_size)
+
+    def _run(self, m: Machine, shape: tuple[int, ...], x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+        return run_transposed(self._place, shape, x, weight, bias, self._activation_code, m)
+
+    def _attributes(self) -> dict[str, Any]:
+        return attributes(self._place, self.kernel_size, self._activation_code)
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         if self._place.groups > 1:
             raise UnsupportedError(f"{type(self).__name__}.load_keras: Keras has no groups here: use load_state_dict")
-        kernel: dict[str, tuple[int, ...]] = {"kernel": (*self.kernel_size, self.out_channels, self.in_channels)}
-        return {**kernel, "bias": (self.out_channels,)} if "bias" in self._shapes else kernel
-
-    def _from_keras(self, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        given["weight"] = np.moveaxis(given.pop("kernel"), (-1, -2), (0, 1))
-        return given
-
-    def _arguments(self) -> str:
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self._place.stride}"
-        defaults = {"padding": 0, "output_padding": None, "groups": 1, "dilation": 1, "layout": "nchw"}
-        text += "".join(f", {name}={self._given[name]!r}" for name, default in defaults.items() if self._given[name] != default)
-        return text + ("" if "bias" in self._shapes else ", bias=False") + arguments(self._activation_code)
+        return super()._keras()
 
 
 class ConvTranspose1d(_ConvTranspose):

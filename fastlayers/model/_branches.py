@@ -1,9 +1,9 @@
-"""Passes over the graphs within a graph."""
+"""Passes over the graphs within a graph, and how their weights are stored."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,13 +12,29 @@ from ..errors import ours
 from ..ir.graph import Graph
 from ..passes import optimize
 
-__all__ = ["optimize_branch"]
+if TYPE_CHECKING:
+    from ..kernels.dispatch import Variant
+    from .model import Options
+
+__all__ = ["optimize_branch", "stored"]
+
+
+def stored(options: Options, variant: Variant, graph: Graph, known: Mapping[str, np.ndarray] | None = None) -> Graph:
+    """The graph with its weights as the options say; `known` are constants of the graphs around it."""
+    with ours(lambda: "load: storing weights in fewer bits"):
+        if options.half:
+            half = imported("fastlayers.passes.half")
+            return half.halved(graph, options.half, variant.multiplies_bfloat16(), known)  # type: ignore[no-any-return]
+        if options.bits:
+            few = imported("fastlayers.passes.few_bits")
+            return few.few_bits(graph, options.bits, options.strict, known)  # type: ignore[no-any-return]
+    return graph
 
 
 def optimize_branch(
-    strict: bool, half: int, native: bool, graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]
+    strict: bool, store: Callable[..., Graph], graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]
 ) -> Graph:
-    """The passes over a branch of an `If`; `native`: see `passes.half`."""
+    """The passes over a branch of an `If`; `store`: see `stored`."""
     with ours(lambda: "run: simplifying a branch or a body"):
         graph = optimize(graph, strict, known, specs)
-    return imported("fastlayers.passes.half").halved(graph, half, native, known) if half else graph
+    return store(graph, known)

@@ -49,7 +49,7 @@ def make(
 
 def _rewritten(model: Model, times: Mapping[str, int], initial: Mapping[str, Any] | None) -> Stream:
     from ..passes.conv_direct import direct
-    from ..stream.rewrite import rewritten
+    from ..stream.network import rewritten
 
     made = rewritten(direct(model._main.graph), times)
     return Stream(model._like(made.graph), {s.before: s.after for s in made.states}, initial, own=made.states)

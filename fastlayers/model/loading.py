@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import checked
-from ..errors import ArgumentError, DeviceError, FormatError, UnsupportedError
+from ..errors import ArgumentError, DeviceError, FormatError
 from ..formats import MAX_BYTES
 from ..formats.graphs import load_graph
 from ..formats.weights import limit
@@ -17,7 +17,7 @@ from ..operators import MAX_ROUNDS
 from ..program.memory import within_machine
 from .model import Model, Options
 from .origin import look
-from .precision import half_of
+from .precision import storage
 
 if TYPE_CHECKING:
     from ..formats.source import SourceLike
@@ -80,14 +80,19 @@ def load(
     Args:
         source: a path, bytes, a binary file object, or a model that the package onnx, or torch.onnx.export, has in memory.
             Nothing in it is executed.
-        format: "onnx", "tflite", "keras" or "fastlayers"; inferred from the content if None.
+        format: "onnx", "tflite", "keras", "gguf" or "fastlayers"; inferred from the content if None.
         device: "cpu", which means the kernel variant that is chosen now; or "cuda", an NVIDIA GPU: see docs/cuda.md.
         precision: "default"; "strict": direct algorithms only, no folding of one operation into another, and sums in shorter
             blocks, which err less; "float16" or "bfloat16": weights of products and recurrent layers are rounded to 16 bits and
             take half the memory, and half the time where reading them is what takes it. Sums are float32's; processors with
             AVX512-BF16 round what bfloat16 weights multiply to bfloat16 too, and 1x1 convolutions are such products under
             "bfloat16". See docs/explanation/exactness.md.
-        weights: how weights are stored while the model runs: "float32".
+        weights: how weights are stored while the model runs, and by `Model.save`: "float32"; "float16" or "bfloat16", as with
+            `precision`; "int8" or "int4": matrices of products of at least 16,384 weights have 8 or 4 bits a weight, and a
+            float32 scale for each 32 along the sum, so that none is off by more than half of its scale; all others stay. What
+            they multiply is rounded to 8 bits too, in blocks of 32 whose largest value is 127, and a block's sums are of
+            integers; with precision="strict" nothing but the weights is rounded. `Model.summary` has sizes and errors. See
+            docs/explanation/exactness.md.
         max_bytes: the most memory that reading may take, next to what is mapped from the file; and that afterwards each run may
         take for intermediate results and outputs, then at most three quarters of the machine's memory.
         mmap: whether a file is mapped into memory instead of read; a mapped file must not be shortened while the model lives.
@@ -121,15 +126,13 @@ def load(
     fastlayers.errors.FormatError: load: <bytes>: the content is of no known format
     """
     checked_device("load", device, variant)
-    half = half_of("load", precision)
-    if weights != "float32":
-        raise UnsupportedError(f"load: weights is {weights!r}: only 'float32' is supported")
+    half, bits = storage("load", precision, weights)
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, (int, np.integer)) or max_rounds < 0:
         raise ArgumentError(f"load: max_rounds is {max_rounds!r}: expected an int of at least 0")
     origin = None
     if mmap:
-        given = {"format": format, "device": device, "precision": precision, "max_bytes": max_bytes, "optimize": optimize,
-                 "require_native": require_native, "max_rounds": max_rounds, "zipmap": zipmap,
+        given = {"format": format, "device": device, "precision": precision, "weights": weights, "max_bytes": max_bytes,
+                 "optimize": optimize, "require_native": require_native, "max_rounds": max_rounds, "zipmap": zipmap,
                  "streaming": streaming, "variant": variant}  # fmt: skip
         origin = look(source, given)
     source = _serialized(source)
@@ -142,7 +145,7 @@ def load(
     options["bodies"], options["rounds"] = optimize, int(max_rounds)
     options["most"] = within_machine(limit(max_bytes, "load"))
     options["strict"] = precision == "strict" or bool(stored.get("strict"))
-    options["half"], options["variant"] = half, variant or ""
+    options["half"], options["bits"], options["variant"] = half, bits, variant or ""
     options["streaming"] = streaming or bool(stored.get("streaming"))
     model = Model(graph, Options(**options), metadata, packed, device)
     model.num_threads, model._about = num_threads, about

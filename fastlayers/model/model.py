@@ -25,7 +25,7 @@ from ..passes import optimize
 from ..program import Program
 from ..program.memory import LARGEST, counted
 from . import feeds as _feeds
-from ._branches import optimize_branch
+from ._branches import optimize_branch, stored
 from ._stand_ins import Closed, NoRunner, growing
 from .origin import Origin, reference, reload, restore
 from .specs import MapSpec, Specs, TensorSpec, specs
@@ -54,6 +54,7 @@ class Options(NamedTuple):
     rounds: int = MAX_ROUNDS
     most: int = LARGEST
     half: int = 0
+    bits: int = 0
     streaming: bool = False
     variant: str = ""
 
@@ -292,22 +293,18 @@ class Model:
             found = self._programs.get(names)
             if found is None:
                 graph = self._graph if names == self._names else with_outputs(self._graph, names)
-                prepare = bodies = None
-                multiplies = bool(self._options.half) and self._variant.multiplies_bfloat16()
-                if self._options.strict or self._options.streaming:
+                options = self._options
+                store = partial(stored, options, self._variant)
+                simplify = partial(optimize_branch, options.strict, store)
+                if options.strict or options.streaming:
                     from ..passes.conv_direct import direct
 
                     graph = direct(graph)
-                if self._options.optimize:
-                    with ours(lambda: "load: simplifying the graph"), counted(self._options.most):
-                        graph = optimize(graph, self._options.strict)
-                    prepare = partial(optimize_branch, self._options.strict, self._options.half, multiplies)
-                if self._options.bodies:
-                    bodies = partial(optimize_branch, self._options.strict, self._options.half, multiplies)
-                if self._options.half:
-                    graph = imported("fastlayers.passes.half").halved(graph, self._options.half, multiplies)
-                options = self._options
-                found = Program(graph, self._variant, options.native, packed, prepare, bodies, options.rounds, options.most)
+                if options.optimize:
+                    with ours(lambda: "load: simplifying the graph"), counted(options.most):
+                        graph = optimize(graph, options.strict)
+                ways = (simplify if options.optimize else None, simplify if options.bodies else None)
+                found = Program(store(graph), self._variant, options.native, packed, *ways, options.rounds, options.most)
                 others = [key for key in self._programs if key != self._names]
                 if len(others) >= KEPT:
                     del self._programs[others[0]]
@@ -456,7 +453,8 @@ class Model:
         return of(self, axes)
 
     def summary(self, shapes: Mapping[str, Any] | Sequence[Any] | None = None) -> str:
-        """A table of the steps: shapes, parameters, multiply-adds, bytes, and which kernel runs each; see `inspect`.
+        """A table of the steps: shapes, parameters, multiply-adds, bytes, and which kernel runs each; see `inspect`. A second one
+        has the matrices that are stored in fewer bits (`load`'s `weights`): bytes, and how far they are off.
 
         Args:
             shapes: as in `prepare`; needed where the model's own sizes are not all fixed.
@@ -535,12 +533,13 @@ class Model:
     def _write(self, path: str, packed: bool = False) -> None:
         """Writes to a file of any name, as programs written for others choose it."""
         from ..formats.own import save
+        from ..passes.half import as_stored
         from ._packed import packed_arrays
 
         stored = packed_arrays(self) if as_flag("save", "packed", packed) else {}
         options = {**self._options._asdict(), "optimize": False}
         del options["variant"]  # a file is for any machine
-        save(self._main.whole_graph(), options, self.metadata, path, stored)
+        save(as_stored(self._main.whole_graph()), options, self.metadata, path, stored)
 
     def close(self) -> None:
         """Lets go of the weights and of all that was made of them; calls in flight in other threads end as they would. What is

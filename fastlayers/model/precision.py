@@ -1,13 +1,15 @@
-"""What `precision` may be."""
+"""What `precision` and `weights` may be."""
 
 from __future__ import annotations
 
 from ..errors import ArgumentError
 from ..kernels.table import HALVES
 
-__all__ = ["half_of"]
+__all__ = ["WEIGHTS", "half_of", "storage"]
 
 _PRECISIONS = ("default", "strict", *HALVES)
+_BITS = {"int8": 8, "int4": 4}
+WEIGHTS = ("float32", *HALVES, *_BITS)
 
 
 def half_of(what: str, precision: object) -> int:
@@ -19,3 +21,20 @@ def half_of(what: str, precision: object) -> int:
     if not isinstance(precision, str) or precision not in _PRECISIONS:
         raise ArgumentError(f"{what}: precision is {precision!r}: expected one of {', '.join(map(repr, _PRECISIONS))}")
     return HALVES.get(precision, 0)
+
+
+def storage(what: str, precision: object, weights: object) -> tuple[int, int]:
+    """How weights are stored: `half_of` or 0, and the bits of products' matrices or 0.
+
+    Raises:
+        ArgumentError: there is no such precision, no such way to store weights, or not both together.
+    """
+    half = half_of(what, precision)
+    if not isinstance(weights, str) or weights not in WEIGHTS:
+        raise ArgumentError(f"{what}: weights is {weights!r}: expected one of {', '.join(map(repr, WEIGHTS))}")
+    if half and weights not in ("float32", precision):
+        raise ArgumentError(f"{what}: weights is {weights!r}, precision is {precision!r}: expected one of them alone")
+    if precision == "strict" and weights in HALVES:
+        told = "expected 'float32', 'int8' or 'int4'"
+        raise ArgumentError(f"{what}: weights is {weights!r}, precision is 'strict': {told}")
+    return half or HALVES.get(weights, 0), _BITS.get(weights, 0)

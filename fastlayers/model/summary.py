@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import threads
+from .._lazy import imported
+from .._tuples import NamedTuple
 from ..errors import ArgumentError
+from ..ir.graph import Graph
+from ..operators import traits_of
 from ..program.segment import Binding
 from ..report import Report, measured, planned, values_of
+from ..report.text import count, short, table
 
 if TYPE_CHECKING:
     from .model import Model
@@ -60,4 +67,47 @@ def profile(model: Model, feeds: Any, runs: int) -> Report:
 
 def summary(model: Model, shapes: Mapping[str, Any] | Sequence[Any] | None) -> str:
     """See `Model.summary`."""
-    return f"{model!r}\n{report(model, shapes, 'summary').text()}"
+    told = report(model, shapes, "summary").text()
+    rows = list(_changed(model._main.whole_graph()))
+    return "\n".join([repr(model), told, *([] if not rows else ["", *_table(rows)])])
+
+
+class _Row(NamedTuple):
+    name: str
+    stored: str
+    before: int
+    after: int
+    relative: float
+    largest: float
+
+
+_STORED = {1: "float16", 2: "bfloat16"}
+
+
+def _changed(graph: Graph, around: Mapping[str, np.ndarray] = MappingProxyType({})) -> Iterator[_Row]:
+    """Weights that are stored in fewer bits than they had, by node."""
+    known = ChainMap(dict(graph.constants), dict(around))
+    for node in graph.nodes:
+        for value in node.attributes.values():
+            if isinstance(value, Graph):
+                yield from _changed(value, known)
+        half, found = node.attributes.get("half"), node.attributes.get("rounded")
+        if half in _STORED and found is None:
+            found = imported("fastlayers.passes.half").rounding(node, known)
+        arrays = [known[name] for name in node.inputs[1:3] if name is not None and name in known]
+        if not isinstance(found, tuple) or len(found) != 2 or not all(isinstance(v, float) for v in found) or not arrays:
+            continue
+        if node.op == "MatMulNBits":
+            stored, count = f"int{node.attributes.get('bits')}", node.attributes.get("N", 0) * node.attributes.get("K", 0)
+            yield _Row(str(node.inputs[1]), stored, 4 * count, sum(a.nbytes for a in arrays), *found)
+        elif half in _STORED:
+            names = [name for i, name in enumerate(node.inputs) if i in traits_of(node.op).halves and name in known]
+            count = sum(known[str(name)].size for name in names)
+            yield _Row(str(node.inputs[1]), _STORED[half], 4 * count, 2 * count, *found)
+
+
+def _table(rows: Sequence[_Row]) -> list[str]:
+    cells = [[short(r.name), r.stored, count(r.before), count(r.after), f"{r.relative:.2e}", f"{r.largest:.2e}"] for r in rows]
+    before, after = sum(r.before for r in rows), sum(r.after for r in rows)
+    head = ["weights", "stored as", "bytes before", "after", "relative error", "largest"]
+    return [table(head, cells, 2), f"{len(rows)} matrices: {count(before)}B before, {count(after)}B after"]

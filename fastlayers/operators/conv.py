@@ -6,14 +6,14 @@ be that of a function, which packs its weights for each call; `half`, that its p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._windows import halves
 from ..calls.conv import Convolution, call
-from ..calls.geometry import Window, five, three, three_pads
+from ..calls.conv_transpose import call as call_transposed
+from ..calls.geometry import Window
 from ..kernels.table import BINARY, PAD_MODES
 from ..rules.windows import bias_rule, channels_rule, kernel_rule, letter, transposed_channels_rule, transposed_size
 from ._base import FLOAT32, Spec, View, register
@@ -24,8 +24,7 @@ from .fused import IDENTITY, finished, fused, half_of, times, widened
 from .window import arranged, conv_size, spatial, window
 
 if TYPE_CHECKING:
-    from ..calls.conv_transpose import Phases
-    from .builder import Builder, Ref
+    from .builder import Builder
 
 _ZEROS = PAD_MODES["zeros"]
 _NAMES = {code: name for name, code in PAD_MODES.items()}
@@ -194,41 +193,14 @@ def conv_transpose_infer(n: View) -> list[Spec]:
 
 
 def conv_transpose_lower(n: View, b: Builder) -> Any:
-    from ..calls.conv_transpose import phases
-
     weight, bias = n.value(1), n.value(2)
     if weight is None or not n.float32() or (n.has(2) and bias is None) or weight.ndim > 5:
         return False
     place, _, pads = _transposed(n, n.sizes(0), weight.shape)
-    assert pads is not None
-    x, out = b.input(0), b.output(0)
-    weight = weight.reshape(*weight.shape[:2], *three(weight.shape[2:]))
-    stride, dilation = three(place.stride), three(place.dilation)
-    x_last, out_last, groups = n.get("x_last", False), n.get("out_last", False), n.get("group", 1)
-    x5, out5 = x.view(five(x.shape, x_last)), out.view(five(out.shape, out_last))
-    found = phases(weight.shape[2:], stride, dilation, weight.shape[0], groups) if x_last == out_last else None
-    plan = None if found is None else found.plan(x5.shape, out5.shape, three_pads(pads), x_last)
-    if found is not None and plan is not None:
-        _depthwise_transposed(n, b, found, plan, weight, bias, x5, out5, x_last)
-        return True
-    packed = b.pack("conv_transpose_pack", lambda: (weight, bias, stride, dilation, groups))
-    b.call("conv_transpose", x5, packed, out5, three_pads(pads), x_last, out_last, fused(n))
+    x, out, place = b.input(0), b.output(0), place._replace(pads=pads)
+    sides = n.get("x_last", False), n.get("out_last", False)
+    call_transposed(b.machine, place, n.get("group", 1), *sides, x, weight, bias, out, fused(n))
     return True
-
-
-def _depthwise_transposed(
-    n: View, b: Builder, found: Phases, plan: Any, weight: np.ndarray, bias: np.ndarray | None, x: Ref, out: Ref, last: bool
-) -> None:
-    """The phases one after the other, and their copies to the result."""
-    from ..calls.conv_transpose import pack_arguments
-
-    parts, copies, size = plan
-    scratch = b.temp((size,)) if copies else out
-    for part in parts:
-        packed = b.pack("depthwise_pack", partial(pack_arguments, found, part.key, weight, bias), part.key)
-        b.call("depthwise", x, packed, scratch.view(part.shape, part.start), part.pads, 0, last, None, fused(n))
-    for copy in copies:
-        b.call("copy", scratch, out, *copy, 4)
 
 
 def conv_transpose_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None) -> Sequence[np.ndarray]:

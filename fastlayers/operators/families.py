@@ -27,6 +27,7 @@ FAMILIES: dict[str, str] = {
     "attention.dot": "DotAttention",
     "attention.flex": "AttentionScores AttentionValues",
     "attention.gqa": "GroupQueryAttention",
+    "attention.gqa_window": "GroupQueryWindow",
     "attention.linear": "CausalConvWithState LinearAttention SwiGLU",
     "attention.onnx": "Attention",
     "attention.scaled": "Activate ScaledAttention",
@@ -61,6 +62,7 @@ FAMILIES: dict[str, str] = {
     "positional": "AxisPositions RotaryTables RotaryTablesAt SinusoidalEncoding",
     "positional_rotary": "RotaryEmbedding",
     "quantized.blocks": "MatMulNBits",
+    "quantized.experts": "MoE QMoE",
     "quantized.gather": "GatherBlockQuantized",
     "quantized.conv": "ConvInteger QLinearConv",
     "quantized.elementwise": (

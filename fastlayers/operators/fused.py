@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Shape
+from ..kernels.halves import STORED
 from ..kernels.table import HALVES, UNARY, Activation
-from ._base import View
+from ._base import FLOAT32, View
 from .shapes import broadcast
 
-__all__ = ["IDENTITY", "activation", "finished", "fused", "half_of", "times", "widened"]
+__all__ = ["IDENTITY", "activation", "finished", "fused", "half_of", "taken", "times", "widened"]
 
 IDENTITY = Activation(UNARY["identity"].code)
 _CODES = {function.code for function in UNARY.values()}
@@ -54,6 +55,13 @@ def finished(n: View, y: np.ndarray, residual: np.ndarray | None = None) -> np.n
     out = np.empty(np.shape(y), np.float32)
     unary(np.ascontiguousarray(y, np.float32).reshape(out.shape), out, act)
     return out
+
+
+def taken(n: View, halves: tuple[int, ...], *positions: int) -> bool:
+    """Whether these inputs (all, by default) are float32, or at `halves` as they are stored in 16 bits."""
+    dtypes = (FLOAT32, STORED.get(half_of(n)))
+    rest = [i for i in positions or range(len(n.inputs)) if i not in halves]
+    return n.float32(*rest) and all(not n.has(i) or n.spec(i).dtype in dtypes for i in halves)
 
 
 def half_of(n: View) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir.graph import Shape
-from ..kernels.halves import rounded
+from ..kernels import halves
 from ..kernels.table import BINARY
 from ..rules.weights import linear_rule
 from ._base import Spec, View, register
@@ -18,7 +18,7 @@ from ._costs import product as product_cost
 from ._traits import PLAIN, Quantized, Scaling, Traits, elements
 from .activation import wide
 from .calls import copy, float32_constant, strides_of
-from .fused import IDENTITY, finished, fused, half_of, times, widened
+from .fused import IDENTITY, finished, fused, half_of, taken, times, widened
 from .shapes import broadcast as _broadcast
 from .shapes import need_kind
 
@@ -232,7 +232,7 @@ def linear_infer(n: View) -> list[Spec]:
 
 def linear_lower(n: View, b: Builder) -> Any:
     weight, bias = n.value(1), n.value(2)
-    if not n.float32():
+    if not taken(n, (1,)):
         return False
     if weight is None or (n.has(2) and bias is None):
         return _linear_computed(n, b)
@@ -243,7 +243,7 @@ def linear_lower(n: View, b: Builder) -> Any:
     flat = own.view((_rows(x), weight.shape[0]))
     half = half_of(n)
     if half:
-        packed = b.pack("linear_half_pack", lambda: (np.ascontiguousarray(weight), bias, half))
+        packed = b.pack("linear_half_pack", lambda: (np.ascontiguousarray(halves.widened(weight, half)), bias, half))
     else:
         packed = b.pack("linear_pack", lambda: (np.ascontiguousarray(weight), bias))
     given = None if residual is None or late else residual.view(flat.shape)
@@ -277,7 +277,7 @@ def linear_run(
     n: View, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None
 ) -> Sequence[np.ndarray]:
     """act(x Wᵀ + b + residual), sums in float64."""
-    y = x.astype(np.float64) @ rounded(weight, half_of(n)).T.astype(np.float64)
+    y = x.astype(np.float64) @ halves.rounded(halves.widened(weight, half_of(n)), half_of(n)).T.astype(np.float64)
     return (finished(n, (y if bias is None else y + bias).astype(x.dtype), residual),)
 
 

@@ -24,12 +24,13 @@ import numpy as np
 
 from ..ir.checks import same_shape
 from ..ir.graph import Shape
+from ..kernels.halves import widened
 from ..kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ..rules.weights import gates_rule, state_rule, valid_rule
 from ._base import Spec, View, register
 from ._costs import recurrent
 from ._traits import Traits
-from .fused import activation, half_of
+from .fused import activation, half_of, taken
 
 if TYPE_CHECKING:
     from .builder import Builder, Ref
@@ -38,6 +39,7 @@ GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 # Positions in ONNX's order of the kernels' gates.
 ORDER = {"RNN": (0,), "GRU": (1, 0, 2), "LSTM": (0, 2, 3, 1)}
 PEEPHOLES = (0, 2, 1)
+_HALVES = (1, 2, 8)
 _DEFAULT = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 # ONNX's names of activations (any case) with UNARY's, and the defaults of alpha and beta where they differ.
 _NAMES = {
@@ -177,8 +179,15 @@ def reordered(array: np.ndarray, order: Sequence[int], dtype: Any = np.float32) 
     return np.ascontiguousarray(blocks.reshape(array.shape), dtype)
 
 
+def _widened(n: View, values: Sequence[np.ndarray | None]) -> Sequence[np.ndarray | None]:
+    """Inputs, those that are stored in 16 bits as float32."""
+    half = half_of(n)
+    return [widened(a, half) if half and i in _HALVES and a is not None else a for i, a in enumerate(values)]
+
+
 def _weights(n: View, values: Sequence[np.ndarray | None], options: Any) -> tuple[Any, ...]:
     """Arguments of the pack kernel."""
+    values = _widened(n, values)
     w, r, b = values[1], values[2], values[3] if len(values) > 3 else None
     assert w is not None
     assert r is not None
@@ -199,7 +208,7 @@ def _lower(n: View, b: Builder) -> Any:
     options = options_of(n, d)
     if n.has(4) and n.spec(4).dtype not in ((np.int32, np.bool_) if n.get("joined") else (np.int32,)):
         return False
-    if options is None or not n.float32(0, 1, 2, 3, 5, 6, 7, 8) or any(n.has(i) and n.value(i) is None for i in fixed):
+    if options is None or not taken(n, _HALVES, 0, 3, 5, 6, 7) or any(n.has(i) and n.value(i) is None for i in fixed):
         return False
     batch_first, joined = bool(n.get("layout", 0)), bool(n.get("joined"))
     if batch_first and not joined and d > 1 and any(n.has(i) or n.wants(i - 4) for i in (5, 6)):
@@ -235,7 +244,7 @@ def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
     if options is None:
         raise n.fail(f"activations {n.get('activations')} are not all known: expected some of {', '.join(sorted(_NAMES))}")
     kind, batch_first, joined = n.op.lower(), bool(n.get("layout", 0)), bool(n.get("joined"))
-    floats = [None if a is None else np.ascontiguousarray(a, np.float32) for a in arrays]
+    floats = [None if a is None else np.ascontiguousarray(a, np.float32) for a in _widened(n, arrays)]
     x = floats[0]
     assert x is not None
     pack: Callable[..., Any] = getattr(reference, f"{kind}_pack")
@@ -269,5 +278,5 @@ for _op in GATES:
         infer_layer,
         _run,
         _lower,
-        Traits(time="recurrent", work="products", multiply_adds=recurrent, weights=(1, 2, 3, 7, 8), halves=(1, 2, 8)),
+        Traits(time="recurrent", work="products", multiply_adds=recurrent, weights=(1, 2, 3, 7, 8), halves=_HALVES),
     )

@@ -32,7 +32,7 @@ _WHY = {
 
 
 class _Says(type):
-    """What is asked of such a class, its static methods among it, is answered alike."""
+    """A metaclass that answers for such a class, its static methods among it."""
 
     _why = ""
 

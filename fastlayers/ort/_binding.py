@@ -19,7 +19,7 @@ __all__ = ["IOBinding", "SessionIOBinding"]
 
 
 class SessionIOBinding:
-    """What stands after an `IOBinding`."""
+    """The inner object of an `IOBinding`."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

@@ -1,4 +1,4 @@
-"""What stands after a session: the model, its inputs and outputs as onnxruntime describes them, and what is checked of a run.
+"""The inner object of a session: the model, its inputs and outputs as onnxruntime describes them, and the checks of a run.
 
 onnxruntime has this as the class `InferenceSession` of its compiled module; `Session._sess` is one.
 """
@@ -88,12 +88,12 @@ class Core:
 
     @property
     def input_meminfos(self) -> list[OrtMemoryInfo]:
-        """Where each input is."""
+        """The place of each input."""
         return [MEMORY] * len(self._inputs)
 
     @property
     def output_meminfos(self) -> list[OrtMemoryInfo]:
-        """Where each output is."""
+        """The place of each output."""
         return [MEMORY] * len(self._outputs)
 
     @property
@@ -280,7 +280,7 @@ def _fixed(spec: TensorSpec, sizes: Mapping[str, int]) -> TensorSpec:
 
 
 def _kept(found: Any) -> Any:
-    """What a run gives, as a value may hold it."""
+    """A run's result, as a value may hold it."""
     return found if isinstance(found, (np.ndarray, list, tuple, dict)) or found is None else np.asarray(found)
 
 

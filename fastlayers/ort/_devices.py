@@ -46,7 +46,7 @@ class OrtMemoryInfo:
 
 
 class OrtArenaCfg:
-    """How an arena grows: stored, and of no effect, for there are none."""
+    """Options of an arena's growth: stored, and of no effect, for there are none."""
 
     # Its attributes, with their defaults.
     NAMES: ClassVar[dict[str, int]] = {

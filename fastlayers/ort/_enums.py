@@ -17,7 +17,7 @@ class _Named(IntEnum):
 
 
 class GraphOptimizationLevel(_Named):
-    """Of these ORT_DISABLE_ALL runs the graph as it is written; all others are the same here."""
+    """Levels of optimization: ORT_DISABLE_ALL runs the graph as it is written; all others are the same here."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -100,7 +100,7 @@ class OrtCompileApiFlags(_Named):
 
 
 class OrtExecutionProviderDevicePolicy(_Named):
-    """Which device to prefer: there is the processor alone."""
+    """The device to prefer: there is the processor alone."""
 
     DEFAULT = 0
     PREFER_CPU = 1
@@ -112,7 +112,7 @@ class OrtExecutionProviderDevicePolicy(_Named):
 
 
 class ArenaExtendStrategy(_Named):
-    """How arenas grow."""
+    """Strategies by which arenas grow."""
 
     kNextPowerOfTwo = 0  # noqa: N815 - as it is called there
     kSameAsRequested = 1  # noqa: N815

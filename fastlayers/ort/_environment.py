@@ -33,7 +33,7 @@ def _number(what: str, value: Any) -> int:
 
 
 def pool_size() -> int:
-    """What `set_global_thread_pool_sizes` said."""
+    """The size that `set_global_thread_pool_sizes` was given."""
     return _pool[0]
 
 
@@ -57,7 +57,7 @@ def get_version_string() -> str:
 
 
 def get_build_info() -> str:
-    """Which fastlayers it is."""
+    """The version of fastlayers."""
     from .._version import __version__
 
     return f"ORT Build Info: fastlayers {__version__} in place of onnxruntime {VERSION}"

@@ -120,4 +120,4 @@ class DeviceReset(OrtError):
 
 
 class OrtRuntimeError(Error, RuntimeError):
-    """Where onnxruntime raises a plain RuntimeError."""
+    """A stand-in for the plain RuntimeError that onnxruntime raises."""

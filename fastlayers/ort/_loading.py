@@ -111,7 +111,7 @@ def _as_there(error: Exception, source: str | bytes) -> BaseException:
 
 
 def _parsed(source: str | bytes) -> Any:
-    """What protobuf makes of the content; None if it is no ONNX at all."""
+    """The content as protobuf reads it; None if it is no ONNX at all."""
     from ..formats.onnx.parse import Parser
 
     try:

@@ -23,5 +23,5 @@ class StandIn(Distribution):
         return "onnxruntime\n" if filename == "top_level.txt" else None
 
     def locate_file(self, path: Any) -> Any:
-        """Where a file would be."""
+        """The path that a file would have."""
         return Path(__file__).parent / path

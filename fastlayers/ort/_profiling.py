@@ -1,4 +1,4 @@
-"""What `SessionOptions.enable_profiling` writes: a Chrome trace with the events of onnxruntime, and its names for them."""
+"""The file of `SessionOptions.enable_profiling`: a Chrome trace with the events of onnxruntime, and its names for them."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class OrtDevice:
         return self._numbers[2]
 
     def device_id(self) -> int:
-        """Which of several."""
+        """The number of the device among several."""
         return self._numbers[3]
 
 
@@ -334,7 +334,7 @@ class OrtValue:
         return self._number
 
     def tensor_size_in_bytes(self) -> int:
-        """How much memory a tensor takes."""
+        """The bytes that a tensor takes."""
         return self._array().nbytes
 
     def has_value(self) -> bool:
@@ -371,7 +371,7 @@ class OrtValue:
         target[...] = given.reshape(target.shape)
 
     def _feed(self) -> Any:
-        """What a model takes for it."""
+        """The array that a model takes for a value."""
         if self._number == BFLOAT16:
             return (self._data.astype(np.uint32) << 16).view(np.float32)
         if self._number in _FOREIGN:

@@ -31,7 +31,7 @@ _OF_LOAD = frozenset(inspect.signature(load).parameters)
 
 
 class Session:
-    """What all sessions have. `_sess`, the attributes named like onnxruntime's, and subclassing are there for packages that use
+    """The base of all sessions. `_sess`, the attributes named like onnxruntime's, and subclassing are there for packages that use
     them.
     """
 
@@ -66,7 +66,7 @@ class Session:
         return self._overridable_initializers
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the file says of itself."""
+        """The metadata that the file has of itself."""
         return self._model_meta
 
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:

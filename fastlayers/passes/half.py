@@ -15,15 +15,16 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Graph, Node
-from ..kernels.halves import LARGEST_HALF
+from ..ir.graph import Graph, Node, captured
+from ..kernels.halves import LARGEST_HALF, STORED, narrowed, widened
 from ..kernels.table import HALVES
 from ..operators import traits_of
 
-__all__ = ["halved"]
+__all__ = ["as_stored", "halved", "rounding"]
 
 _LEAST = 32  # channels of both sides: fewer are bound by reading and writing pixels
 
@@ -83,3 +84,51 @@ def _fits(weight: np.ndarray, half: int) -> bool:
         return True
     size = np.maximum(weight.max(initial=0, where=np.isfinite(weight)), -weight.min(initial=0, where=np.isfinite(weight)))
     return bool(size <= LARGEST_HALF)
+
+
+def as_stored(graph: Graph) -> Graph:
+    """The graph as a file has it: weights that marked nodes alone read are in 16 bits, and each such node has the attribute
+    `rounded`, see `rounding`. Weights of convolutions stay: the mark is the processor's there.
+    """
+    at = {id(node): _places(node) for node in graph.nodes}
+    others: set[str | None] = {value.name for value in graph.outputs}
+    for node in graph.nodes:
+        others.update(name for i, name in enumerate(node.inputs) if i not in at[id(node)])
+        others |= captured(node)
+    constants, nodes = dict(graph.constants), []
+    for node in graph.nodes:
+        attributes = {k: as_stored(v) if isinstance(v, Graph) else v for k, v in node.attributes.items()}
+        half: Any = attributes.get("half")
+        if found := rounding(node, graph.constants):
+            attributes["rounded"] = found
+        for name in (node.inputs[i] for i in at[id(node)]):
+            if name in constants and constants[name].dtype == np.float32 and name not in others:
+                constants[name] = narrowed(constants[name], half)
+        nodes.append(Node(node.op, node.inputs, node.outputs, attributes))
+    return Graph(graph.inputs, graph.outputs, tuple(nodes), constants, graph.values)
+
+
+def _places(node: Node) -> tuple[int, ...]:
+    """Positions of the node's weights that are used as if they had 16 bits."""
+    half = node.attributes.get("half")
+    if type(half) is not int or half not in STORED or node.op == "Conv":
+        return ()
+    return tuple(i for i in traits_of(node.op).halves if i < len(node.inputs) and node.inputs[i])
+
+
+def rounding(node: Node, constants: Mapping[str, np.ndarray]) -> tuple[float, float] | None:
+    """Differences of a marked node's weights from what they were: their Frobenius norm over that of the weights, and the largest.
+    None where there are none, or they are there in 16 bits alone.
+    """
+    error = whole = largest = 0.0
+    for i in (places := _places(node)):
+        weight = constants.get(node.inputs[i] or "")
+        if weight is None or weight.dtype != np.float32:
+            return None
+        for some in np.array_split(weight, max(1, weight.size >> 20)):
+            half = node.attributes["half"]
+            off = np.abs(some - widened(narrowed(some, half), half))
+            error += float(np.square(off).sum(dtype=np.float64))
+            whole += float(np.square(some).sum(dtype=np.float64))
+            largest = max(largest, float(off.max(initial=0)))
+    return (float(np.sqrt(error / whole)) if whole else 0.0, largest) if places else None

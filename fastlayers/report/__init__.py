@@ -1,4 +1,4 @@
-"""What a network consists of and what it costs, as one object with many faces: see `Report`."""
+"""A network's parts and their costs, as one object with many faces: see `Report`."""
 
 from ._limits import Limits, limits
 from ._make import STAGED, measured, planned, values_of

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from .._html import clean, shares
 from ._network import weight
-from .data import Report
+
+if TYPE_CHECKING:
+    from .data import Report
 
 __all__ = ["flame"]
 

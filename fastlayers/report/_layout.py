@@ -1,4 +1,4 @@
-"""Where the nodes of a picture of a network are: layers from left to right, in bands below each other, edges through gutters."""
+"""Places of the nodes of a network's picture: layers from left to right, in bands below each other, edges through gutters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one core of this machine does at most, measured by the engine's own probes."""
+"""Limits of one core of this machine, measured by the engine's own probes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUFFER = 1 << 24  # elements that are read: more than a last-level cache holds
 
 
 class Limits(NamedTuple):
-    """Of one core: multiply-adds a second, and bytes read from memory a second."""
+    """The limits of one core: multiply-adds a second, and bytes read from memory a second."""
 
     multiply_adds: float
     read: float
@@ -28,7 +28,7 @@ class Limits(NamedTuple):
         return max(step.multiply_adds / self.multiply_adds, step.bytes / self.read) / max(threads, 1)
 
     def kind(self, step: Step) -> str:
-        """Which of the two it is."""
+        """The limit that holds: "multiply-adds" or "memory"."""
         return "multiply-adds" if step.multiply_adds / self.multiply_adds > step.bytes / self.read else "memory"
 
 

@@ -31,7 +31,7 @@ Values = tuple[ValueReport, ...]
 
 
 def planned(binding: Binding, inputs: Values, outputs: Values, arrays: Sequence[Any], threads: int) -> Report:
-    """What a binding will do. A network that runs in stages runs once for it, since its parts are known only then."""
+    """The report of a binding's steps. A network that runs in stages runs once for it, since its parts are known only then."""
     made, notes, arena = _steps(binding, arrays, threads)
     variant = binding.program.variant.name
     return Report(variant, threads, inputs, outputs, tuple(made), arena, binding.staged, tuple(notes))
@@ -133,7 +133,7 @@ def _inner(bound: Any) -> list[Any]:
 
 
 def _runs(binding: Binding) -> dict[int, int]:
-    """How often each bound program among the bodies has run so far, by its identity."""
+    """The number of runs so far of each bound program among the bodies, by its identity."""
     waiting = [binding.bound] if binding.bound is not None else []
     if binding.staged:
         waiting = [part.binding.bound for part in parts(binding.program) if part.binding is not None and part.binding.bound]

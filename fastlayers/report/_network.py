@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .._html import clean, shares
 from .._tuples import NamedTuple
 from ._layout import HEIGHT, WIDTH, Layout, layout
-from .data import Report
 from .text import count, three
+
+if TYPE_CHECKING:
+    from .data import Report
 
 __all__ = ["drawing", "weight"]
 
@@ -16,7 +20,7 @@ LETTERS = 18
 
 
 class Box(NamedTuple):
-    """What is drawn as one box: the indices of steps, a label, its weight among all, and what is said of it."""
+    """A box of the drawing: the indices of its steps, a label, its weight among all, and what is said of it."""
 
     steps: tuple[int, ...]
     label: str
@@ -25,7 +29,7 @@ class Box(NamedTuple):
 
 
 def weight(report: Report, at: int) -> float:
-    """What a step's colour and width go by: its time, or the multiply-adds and bytes of what was not measured."""
+    """The measure of a step's colour and width: its time, or the multiply-adds and bytes of what was not measured."""
     row = report.steps[at]
     return row.total if report.measured else row.step.multiply_adds + row.step.bytes / 8
 
@@ -39,7 +43,7 @@ def drawing(report: Report, widest: float = 1100.0, most: int = MOST) -> str:
 
 
 def _edges(report: Report, home: dict[int, int]) -> list[tuple[int, int]]:
-    """Which box reads what which box makes; boxes of different parts, whose values are not related, follow each other."""
+    """The edges from a box to those that read its results; boxes of different parts, of unrelated values, follow each other."""
     makers: dict[tuple[int, int], int] = {}
     found: dict[tuple[int, int], None] = {}
     before = -1

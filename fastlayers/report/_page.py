@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _html
 from .._html import clean
 from ._flame import flame
 from ._network import drawing
 from ._roofline import roofline
-from .data import Report, StepReport, chosen
-from .text import about, count
+from .text import about, chosen, count
+
+if TYPE_CHECKING:
+    from .data import Report, StepReport
 
 __all__ = ["excerpt", "page"]
 

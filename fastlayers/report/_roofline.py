@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from .._html import clean, shares
-from .data import Report
 from .text import count
+
+if TYPE_CHECKING:
+    from .data import Report
 
 __all__ = ["roofline"]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
-from .data import Report, StepReport
 from .json import dumps
+
+if TYPE_CHECKING:
+    from .data import Report, StepReport
 
 __all__ = ["trace"]
 

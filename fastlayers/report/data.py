@@ -1,8 +1,7 @@
-"""What is known of a bound network: a `Report` of its steps, measured or not."""
+"""A bound network's `Report`: its steps, measured or not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from .._tuples import NamedTuple
@@ -10,8 +9,6 @@ from ..program.steps import Step
 from ._limits import Limits
 
 __all__ = ["Report", "StepReport", "ValueReport"]
-
-FORMAT = 1  # of `Report.dict`: raised when a key goes or changes its meaning
 
 
 class ValueReport(NamedTuple):
@@ -69,7 +66,7 @@ class StepReport(NamedTuple):
 
     @property
     def where(self) -> str:
-        """What runs it, in words."""
+        """The kernels that run it, in words."""
         return " ".join(self.step.kernels) or "(view)"
 
 
@@ -114,12 +111,12 @@ class Report(NamedTuple):
 
     @property
     def multiply_adds(self) -> int:
-        """Of all steps, each once."""
+        """Multiply-adds of all steps, each once."""
         return sum(s.step.multiply_adds for s in self.steps)
 
     @property
     def parameters(self) -> int:
-        """Of all steps."""
+        """Parameters of all steps."""
         return sum(s.step.parameters for s in self.steps)
 
     @property
@@ -197,10 +194,3 @@ class Report(NamedTuple):
         told += [f"{len(self.numpy_steps)} in numpy"] if self.numpy_steps else []
         told += [f"best run {1e6 * min(self.runs):.1f} us"] if self.runs else []
         return f"<Report: {', '.join(told)}; print it for the table>"
-
-
-def chosen(report: Report, top: int) -> Sequence[StepReport]:
-    """All steps in order, or the `top` that cost most."""
-    if top <= 0:
-        return report.steps
-    return sorted(report.steps, key=lambda s: (-s.total, -s.step.multiply_adds))[:top]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .data import FORMAT, Report, StepReport, ValueReport
+if TYPE_CHECKING:
+    from .data import Report, StepReport, ValueReport
+
 
 __all__ = ["as_dict", "as_json", "dumps"]
+
+FORMAT = 1  # of `Report.dict`: raised when a key goes or changes its meaning
 
 
 def dumps(value: Any) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .data import Report, StepReport, chosen
+if TYPE_CHECKING:
+    from .data import Report, StepReport
 
-__all__ = ["about", "cells", "count", "head", "short", "table", "text", "three"]
+
+__all__ = ["about", "cells", "chosen", "count", "head", "short", "table", "text", "three"]
 
 WIDEST = 40  # characters of a name in a table
 
@@ -91,3 +94,10 @@ def text(report: Report, top: int) -> str:
     rows = [cells(report, row) for row in chosen(report, top)]
     last = [f"variant={report.variant}, {report.threads} thread(s)"] if report.measured else []
     return "\n".join([*report.notes, table(head(report), rows, 3), *about(report), *last])
+
+
+def chosen(report: Report, top: int) -> Sequence[StepReport]:
+    """All steps in order, or the `top` that cost most."""
+    if top <= 0:
+        return report.steps
+    return sorted(report.steps, key=lambda s: (-s.total, -s.step.multiply_adds))[:top]

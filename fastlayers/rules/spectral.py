@@ -13,7 +13,7 @@ NORMS = ("backward", "ortho", "forward")
 
 
 def norm_rule(op: str, norm: object) -> str:
-    """What results are divided by."""
+    """The divisor of results."""
     if not isinstance(norm, str) or norm not in NORMS:
         raise ArgumentError(f"{op}: norm is {shown(norm)}: expected one of {', '.join(map(repr, NORMS))}")
     return norm
@@ -26,7 +26,7 @@ def pairs_rule(op: str, x: Shape) -> None:
 
 
 def points_rule(op: str, size: Dim, axis: int, reals: bool) -> Dim:
-    """How many points a transform of all that x has along an axis has; `reals`: of the half spectrum that they are made of."""
+    """The points of a transform of all that x has along an axis; `reals`: of the half spectrum that they are made of."""
     if not isinstance(size, int):
         return None if reals else size
     if size < 1 + reals:

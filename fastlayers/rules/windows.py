@@ -21,7 +21,7 @@ _Pairs = Sequence[tuple[int, int]]
 
 
 def letter(axes: int, axis: int) -> str:
-    """How errors call a spatial axis."""
+    """The name of a spatial axis in errors."""
     return "l" if axes == 1 else "dhw"[axis - axes] if axes <= 3 else str(axis)
 
 
@@ -41,7 +41,7 @@ def kernel_rule(op: str, weight: _Shape) -> None:
 
 
 def _other_layout(x: _Shape, axes: int, channels: int, last: bool) -> str:
-    """What an error adds where x has as many channels as are wanted, at the other end of its shape."""
+    """An error's hint where x has as many channels as are wanted, at the other end of its shape."""
     letters = "".join(letter(axes, axis) for axis in range(axes))
     layout = f"nc{letters}" if last else f"n{letters}c"
     return f"; or is layout={layout!r} meant?" if x[-1 - axes if last else -1] == channels else ""
@@ -92,7 +92,7 @@ def window_sizes(
     op: str, space: Sequence[_Dim], kernel: Sequence[_Dim], stride: Sequence[int], dilation: Sequence[int], pads: _Pairs | None,
     mode: str = "zeros", ceil: bool = False,
 ) -> tuple[_Dim, ...]:  # fmt: skip
-    """How many windows there are along each axis; raises where none fits, or where an axis is too small for its padding.
+    """The number of windows along each axis; raises where none fits, or where an axis is too small for its padding.
 
     Args:
         op: as errors call it.

@@ -27,6 +27,6 @@ def serve(settings: Settings) -> int:
     from ._needed import check
 
     check()
-    from .server import run
+    from .run import run
 
     return run(settings)

@@ -1,4 +1,4 @@
-"""Starts and stops: one process here, several in `workers`."""
+"""A process that serves, from its socket to its last answer."""
 
 from __future__ import annotations
 
@@ -20,30 +20,7 @@ from . import logs
 from .settings import Settings
 from .shared import Shared
 
-__all__ = ["Server", "bound", "run", "work"]
-
-
-def run(settings: Settings) -> int:
-    """Serves until a signal; see `fastlayers.serve.serve`."""
-    listening = bound(settings.host, settings.port)
-    try:
-        host, port = listening.getsockname()[:2]
-        if settings.workers > 1:
-            from .workers import run_workers
-
-            return run_workers(settings, listening, f"http://{_written(host)}:{port}")
-        from .repository import Repository
-
-        repository = Repository(settings)
-        repository.load_all()
-        logs.event("serving", url=f"http://{_written(host)}:{port}", models=[s.name for s in repository.every()])
-        return work(settings, repository, [listening])
-    finally:
-        listening.close()
-
-
-def _written(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+__all__ = ["Server", "bound", "work"]
 
 
 def bound(host: str, port: int) -> socket.socket:

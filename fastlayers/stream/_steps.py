@@ -66,10 +66,21 @@ def _matmul(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     return (time._replace(axis=max(ranks) - back),)
 
 
-def _linear(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    time = _only_first(rw, node, kinds[:3])
+def _weighted(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Time:
+    time = _only_first(rw, node, kinds)
     if time.axis == rw.rank_of(node, node.inputs[0]) - 1:
         rw.refuse(node, "sums over all steps")
+    return time
+
+
+def _product(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    time = _weighted(rw, node, kinds)
+    rw.append(node)
+    return (time,)
+
+
+def _linear(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    time = _weighted(rw, node, kinds[:3])
     back = rw.rank_of(node, node.inputs[0]) - time.axis
     for name, kind in zip(node.inputs[3:], kinds[3:], strict=True):
         if name:
@@ -200,6 +211,6 @@ def _cumsum(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 RULES.update(
-    elementwise=_elementwise, channels=_channels, matmul=_matmul, linear=_linear, gemm=_gemm, lrn=_lrn, cumsum=_cumsum,
-    recurrent=_recurrent, along=_along(False), from_axis=_along(True), reduce=_reduce,
+    elementwise=_elementwise, channels=_channels, matmul=_matmul, linear=_linear, product=_product, gemm=_gemm, lrn=_lrn,
+    cumsum=_cumsum, recurrent=_recurrent, along=_along(False), from_axis=_along(True), reduce=_reduce,
 )  # fmt: skip

@@ -22,7 +22,7 @@ from ..operators.graphs import UNTOLD, GraphBuilder, inferred
 from ..operators.reference import run_operator
 from ._times import LATEST, Kind, Sizes, Time
 
-__all__ = ["RULES", "SIZED", "Rewriter", "Rewritten", "Rule", "State", "by_steps", "rewritten"]
+__all__ = ["RULES", "SIZED", "Rewriter", "Rewritten", "Rule", "State", "by_steps"]
 
 
 class State(NamedTuple):
@@ -59,17 +59,6 @@ Rule = Callable[["Rewriter", Node, Sequence[Kind]], Sequence[Kind]]
 # By what operators' traits call them: of steps (`time`), and of vectors of sizes (`sizes`).
 RULES: dict[str, Rule] = {}
 SIZED: dict[str, Rule] = {}
-
-
-def rewritten(graph: Graph, times: Mapping[str, int]) -> Rewritten:
-    """The graph for pieces. `times` has the axis of time of every input that has one.
-
-    Raises:
-        UnsupportedError: a node looks ahead; the error names the first one that does.
-    """
-    from . import _shapes, _steps, _windows  # noqa: F401  # they fill RULES, and need this module
-
-    return Rewriter(graph, times).run()
 
 
 class Rewriter(GraphBuilder):

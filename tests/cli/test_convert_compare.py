@@ -127,9 +127,9 @@ def test_onnxruntime_is_missing(model: str, capsys: pytest.CaptureFixture[str], 
         (["compare", "MODEL", "--tolerance", "nan"], "expected a number of at least 0"),
         (["compare", "MODEL", "ODD"], "has no values ['nowhere']"),
         (["convert", "MODEL", "a.onnx"], "expected a name ending in .safetensors"),
-        (["convert", "MODEL", "a.pt", "--weights"], "expected a name ending in .safetensors or .npz"),
+        (["convert", "MODEL", "a.pt", "--arrays"], "expected a name ending in .safetensors or .npz"),
         (["convert", "MODEL", "MODEL"], "the target is the source"),
-        (["convert", "MODEL", "a.npz", "--weights", "--packed"], "--packed is for networks"),
+        (["convert", "MODEL", "a.npz", "--arrays", "--packed"], "--packed is for networks"),
         (["convert", "WEIGHTS", "a.safetensors"], "read them with load_weights"),
     ],
 )
@@ -174,7 +174,7 @@ def test_convert_weights(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixt
     source, target = tmp_path / "a.npz", tmp_path / f"b{suffix}"
     weights = {"w": normal(3, 2), "half": normal(5).astype(np.float16), "i": np.arange(4), "scalar": np.float64(3.5)}
     np.savez(source, **weights)
-    assert cli.main(["convert", str(source), str(target), "--weights"]) == 0
+    assert cli.main(["convert", str(source), str(target), "--arrays"]) == 0
     assert "4 arrays, read back the same" in capsys.readouterr().out
     again = fl.load_weights(target)
     assert again.keys() == weights.keys()
@@ -185,8 +185,8 @@ def test_convert_weights(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_convert_weights_that_a_format_cannot_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.savez(tmp_path / "a.npz", c=np.zeros(2, np.complex64))
-    assert cli.main(["convert", str(tmp_path / "a.npz"), str(tmp_path / "b.safetensors"), "--weights"]) == 2
+    assert cli.main(["convert", str(tmp_path / "a.npz"), str(tmp_path / "b.safetensors"), "--arrays"]) == 2
     assert "cannot hold ['c (complex64)']" in capsys.readouterr().err
     np.savez(tmp_path / "a.npz", __metadata__=np.zeros(2))
-    assert cli.main(["convert", str(tmp_path / "a.npz"), str(tmp_path / "b.safetensors"), "--weights"]) == 2
+    assert cli.main(["convert", str(tmp_path / "a.npz"), str(tmp_path / "b.safetensors"), "--arrays"]) == 2
     assert "'__metadata__'" in capsys.readouterr().err

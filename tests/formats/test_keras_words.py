@@ -15,7 +15,8 @@ from fastlayers.formats.keras import functions, words
 from fastlayers.formats.keras.build import FLOAT32, Build, Refused
 from fastlayers.formats.keras.layer import LAYERS, Context
 from fastlayers.formats.keras.model import TABLES
-from fastlayers.formats.keras.ops import OPERATIONS, PLAIN, called
+from fastlayers.formats.keras.operation import OPERATIONS
+from fastlayers.formats.keras.ops import PLAIN, called
 from tests.each import each
 
 from .test_keras import FILES, load

@@ -160,8 +160,8 @@ def test_every_writer_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     folder.mkdir()
     commands: list[Callable[[], Any]] = [
         lambda: main(["convert", str(source), str(folder / "a.safetensors"), "--shape", "x=1,10"]),
-        lambda: main(["convert", str(source), str(folder / "a.npz"), "--weights"]),
-        lambda: main(["convert", str(source), str(folder / "b.safetensors"), "--weights"]),
+        lambda: main(["convert", str(source), str(folder / "a.npz"), "--arrays"]),
+        lambda: main(["convert", str(source), str(folder / "b.safetensors"), "--arrays"]),
         lambda: main(["run", str(source), "--shape", "x=1,10", "-o", str(folder / "a.npz")]),
     ]
     for command in commands:

@@ -13,7 +13,7 @@ import pytest
 import fastlayers as fl
 from fastlayers.calls import conv as conv_choice
 from fastlayers.kernels import dispatch
-from fastlayers.layers import conv as layer_file
+from fastlayers.layers import _windows as windows
 from fastlayers.program import bindings
 
 # Layer, its arguments, the shape of x; with kernels that programs choose otherwise than one by one: Winograd's, separable ones.
@@ -32,6 +32,8 @@ PLACES: list[tuple[Any, dict[str, Any], tuple[int, ...]]] = [
     (fl.DepthwiseConv1d, {"in_channels": 6, "kernel_size": 3, "layout": "nlc"}, (2, 11, 6)),
     (fl.SeparableConv2d, {"in_channels": 32, "out_channels": 32, "kernel_size": 3, "padding": 1}, (1, 32, 20, 20)),
     (fl.ConvTranspose2d, {"in_channels": 8, "out_channels": 8, "kernel_size": 4, "stride": 2, "groups": 8}, (1, 8, 20, 20)),
+    (fl.ConvTranspose1d, {"in_channels": 6, "out_channels": 4, "kernel_size": 5, "stride": 3, "padding": "same", "groups": 2,
+                          "layout": "nlc", "activation": "relu"}, (2, 9, 6)),
     (fl.ResidualBlock, {"in_channels": 32}, (1, 32, 28, 28)),
     (fl.InceptionBlock, {"in_channels": 8, "ch1x1": 8, "ch3x3red": 16, "ch3x3": 16, "ch5x5red": 4, "ch5x5": 8, "pool_proj": 4},
      (1, 8, 28, 28)),
@@ -111,6 +113,19 @@ def test_layers_choose_as_programs_do(variant: str, monkeypatch: pytest.MonkeyPa
     assert kernels_of(filled(fl.DepthwiseConv2d(64, 3, separable=True)), x, monkeypatch) == ["depthwise"] * 2
 
 
+def test_a_transposed_layer_takes_a_size_at_a_time() -> None:
+    """Sizes of the result that one call wants are never bound, and run with the layer's packed weights."""
+    layer, x = filled(fl.ConvTranspose2d(4, 6, 3, stride=2, padding=1, activation="relu")), random(2, 4, 5, 6)
+    for size in ((9, 11), (10, 12), (2, 6, 10, 11), (9, 11)):
+        want = fl.functional.conv_transpose2d(
+            x, layer.weight, layer.bias, stride=2, padding=1, activation="relu", output_size=size
+        )
+        np.testing.assert_array_equal(layer(x, output_size=size), want)
+        np.testing.assert_array_equal(layer(x[0], output_size=size[-2:]), want[0])
+    program = layer._packed()._programs[1]
+    assert len(program.bindings) == 0 and len(program.known.weights) == 1
+
+
 def test_functions_count_the_packing() -> None:
     """Winograd where it pays although weights are packed for one call, with a program's bits; directly where it does not."""
     for size, wanted in ((112, 4), (7, 0)):
@@ -163,7 +178,7 @@ def test_new_weights_are_taken_and_old_programs_go() -> None:
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layer_file, "_PLANS", 4)
+    monkeypatch.setattr(windows, "_PLANS", 4)
     monkeypatch.setattr(bindings, "LEAST_BYTES", 20000)
     layer = filled(fl.Conv1d(2, 2, 3))
     for size in range(3, 60):

@@ -53,7 +53,7 @@ def test_phases_give_the_bits_of_the_kernel(
     kernel = dispatch.kernel
     monkeypatch.setattr(dispatch, "kernel", lambda name: lambda *args: (called.append(name), kernel(name)(*args))[1])
     got = F.conv_transpose2d(x, w, b, **given)
-    assert ("depthwise" in called) == (variant != "reference") and called.count("conv_transpose") == (variant == "reference")
+    assert "depthwise" in called and "conv_transpose" not in called
     monkeypatch.setattr(dispatch, "kernel", kernel)
     model = fl.compile(lambda x: F.conv_transpose2d(x, w, b, **given), x, require_native=variant != "reference")
     compiled = model(x)
@@ -85,10 +85,11 @@ def test_what_the_kernel_does_itself(place: Any, small: None, monkeypatch: pytes
         np.testing.assert_allclose(got, F.conv_transpose2d(x, w, **given), rtol=0, atol=1e-5)
 
 
-def test_infinity_and_nan_reach_what_they_reach(variant: str, small: None) -> None:
+def test_infinity_and_nan_reach_what_they_reach(variant: str, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = arrays("infinite", (1, 3, 5, 6), (3, 1, 4, 4))
     x[0, 0, 2, 3], x[0, 1, 0, 0] = np.inf, np.nan
     got = F.conv_transpose2d(x, w, stride=2, padding=1, groups=3)
+    monkeypatch.setattr(transposed_phases.Phases, "plan", lambda *_: None)
     with fl.kernels.use("reference"):
         want = F.conv_transpose2d(x, w, stride=2, padding=1, groups=3)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))

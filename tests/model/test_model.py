@@ -449,7 +449,7 @@ def test_weights_alone_are_no_model(tmp_path: Path) -> None:
     [
         ({"device": "tpu"}, fl.DeviceError),
         ({"precision": "half"}, fl.ArgumentError),
-        ({"weights": "int3"}, fl.UnsupportedError),
+        ({"weights": "int3"}, fl.ArgumentError),
         ({"format": "docx"}, fl.ArgumentError),
         ({"max_bytes": -1}, fl.ArgumentError),
         ({"max_bytes": "x"}, fl.DTypeError),

@@ -52,7 +52,7 @@ def test_a_mapped_file_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_reference_has_every_argument_that_the_model_was_loaded_with(path: Path) -> None:
     """One that is not kept has its default in the worker: `zipmap` once made dicts there of what was an array here."""
     model = fl.load(path, zipmap=False)
-    carried = {"source", "num_threads", "mmap", "weights"}  # otherwise, or with one value only
+    carried = {"source", "num_threads", "mmap"}  # otherwise
     assert model._origin is not None
     assert set(model._origin.options) == set(inspect.signature(fl.load).parameters) - carried
     assert pickle.loads(pickle.dumps(model))._origin == model._origin

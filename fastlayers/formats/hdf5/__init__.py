@@ -14,28 +14,18 @@ from typing import TYPE_CHECKING
 from .._arrays import Array
 from ..budget import Budget
 from ..source import Source
+from .signature import find
 
 if TYPE_CHECKING:
     from .file import File
 
 NAME = "hdf5"
 LOOKS = '89 48 44 46 ("\\x89HDF")'
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def sniff(source: Source) -> bool:
     """Whether HDF5's signature stands at 0 or at a power of two from 512 on."""
     return find(source.view) is not None
-
-
-def find(view: memoryview) -> int | None:
-    """Offset of the signature."""
-    at = 0
-    while at < len(view):
-        if view[at : at + 8] == SIGNATURE:
-            return at
-        at = at * 2 or 512
-    return None
 
 
 def load_weights(source: Source, budget: Budget) -> dict[str, Array]:

@@ -11,11 +11,11 @@ from ..._tuples import NamedTuple
 from ...errors import FormatError
 from .._arrays import count_bytes, decode
 from ..budget import Budget
-from . import find
 from .data import Dataset
 from .heaps import GlobalHeaps, fractal_objects
 from .links import Links, link, link_info, symbol_table
 from .raw import Cursor, Raw
+from .signature import find
 from .types import BFLOAT16, Kind, dataspace, datatype, strings
 
 __all__ = ["File"]

@@ -1,4 +1,4 @@
-"""What a file of Keras holds: its version, its configuration as plain data, and its weights as an open HDF5 file."""
+"""The parts of a file of Keras: its version, its configuration as plain data, and its weights as an open HDF5 file."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _json(raw: bytes | bytearray, where: str) -> dict[str, Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """What a JSON object says, once."""
+    """The pairs of a JSON object, refused where a name comes twice."""
     made = dict(pairs)
     if len(made) < len(pairs):
         raise KeyError("a name twice")

@@ -1,4 +1,4 @@
-"""What a layer of a Functional model is called with: Keras 3's args and kwargs, and the lists of Keras 1 and 2."""
+"""The arguments of a layer's calls in a Functional model: Keras 3's args and kwargs, and the lists of Keras 1 and 2."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from ...errors import UnsupportedError
 from .activations import FUNCTIONS
 from .build import Build, Refused, Tensor
 from .layer import Layer, layer
-from .ops import OPERATIONS, called, naturally, words
+from .operation import OPERATIONS
+from .ops import called, naturally, words
 
 __all__: list[str] = []
 

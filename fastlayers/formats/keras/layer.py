@@ -16,9 +16,10 @@ from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
 from ...operators.narrow import narrowed
 from .build import BFLOAT16, FLOAT16, FLOAT32, Build, Refused, Tensor
+from .operation import OPERATIONS
 from .words import OBJECT, Words, unread
 
-__all__ = ["LAYERS", "Context", "Entry", "Layer", "layer"]
+__all__ = ["LAYERS", "OTHERS", "Context", "Entry", "Layer", "layer"]
 
 # Models, whose layers cast by themselves, and what gives whatever dtype it is given.
 _AS_THEY_ARE = ("Sequential", "Functional", "Model", "InputLayer", "TFOpLambda", "SlicingOpLambda")
@@ -38,7 +39,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Entry(NamedTuple):
-    """What is known of a class of layers.
+    """A class of layers: how it runs, and what a file may say of it.
 
     `weights` names the layer's own weights in Keras' order, `fixed` those that are not trained, which come after; `children`
     gives its sublayers with the path that they have in a file. `mask`: "keep" hands the mask of the first input on, "drop" does
@@ -56,10 +57,11 @@ class Entry(NamedTuple):
 
 
 LAYERS: dict[str, Entry] = {}
+OTHERS: dict[str, Entry] = {}  # of what is no class of layers: "operation"
 
 
 def not_read(what: str, kind: str) -> str:
-    """What an error says of a layer or an operation that is not read."""
+    """The text of an error about a layer or an operation that is not read."""
     if kind in _GIVEN_CODE:
         return f"a function of Python's own ({kind}), which is never run"
     return f"{what} {kind[:80]}"
@@ -89,7 +91,7 @@ def layer(
 
 
 class Context:
-    """What all layers of a file share: Keras' version, what is refused, and the layers that are used more than once."""
+    """State that all layers of a file share: Keras' version, what is refused, and the layers that are used more than once."""
 
     def __init__(self, where: str, version: tuple[int, int], backend: str | None) -> None:
         self.where, self.version, self.backend = where, version, backend
@@ -150,9 +152,7 @@ class Layer:
         self.operation = operation and not context.old and (layer_too or self._is_operation())
         custom = data.get("registered_name")
         if self.operation:
-            from .ops import OPERATION
-
-            found = OPERATION
+            found = OTHERS["operation"]
         elif isinstance(custom, str) and ">" in custom:
             found = None
             self.kind = custom
@@ -207,8 +207,6 @@ class Layer:
             self.context.refuse(f"{self.kind[:80]} with {word!s:.80}={value!r:.80}, which is not read", "/".join(self.path))
 
     def _is_operation(self) -> bool:
-        from .ops import OPERATIONS
-
         return self.kind in OPERATIONS or str(self.data.get("module", "")).startswith(("keras.src.ops", "keras.ops"))
 
     # ---- asking ----------------------------------------------------------------------------------------------------------

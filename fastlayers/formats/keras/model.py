@@ -13,7 +13,7 @@ from ...ir.graph import Graph
 from .._refused import unsupported
 from ..budget import Budget
 from ..source import Source
-from . import functions, layers
+from . import functions, layers, moves, sorting
 from .archive import parts
 from .build import Build, Tensor, dims
 from .calls import Call, calls, resolved
@@ -22,7 +22,7 @@ from .weights import assign
 
 __all__ = ["load_graph"]
 
-TABLES = (functions, layers)  # whose import fills the tables of layers
+TABLES = (functions, layers, moves, sorting)  # whose import fills the tables of layers and operations
 FUNCTIONAL = ("Functional", "Model")
 
 
@@ -85,7 +85,7 @@ def _graph(model: Layer, b: Build) -> Graph:
 
 
 def _first(model: Layer) -> Layer:
-    """What tells the input of a Sequential: its InputLayer, or the first layer's own shape."""
+    """The source of a Sequential's input shape: its InputLayer, or the first layer's own shape."""
     data = model.config["layers"]
     if not data:
         model.fail("it has no layers")

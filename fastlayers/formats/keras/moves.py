@@ -9,7 +9,7 @@ import numpy as np
 from .._channels_last import MODES, resampling
 from .build import FLOAT32, INT32, INT64, Build, Refused, Tensor
 from .layer import tensors
-from .ops import OPERATIONS, integer, listed, put
+from .operation import OPERATIONS, integer, listed, put
 
 __all__: list[str] = []
 

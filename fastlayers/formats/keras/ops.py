@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .activations import FUNCTIONS
 from .build import BOOL, FLOAT16, FLOAT32, INT32, Build, Refused, Tensor
-from .layer import Entry, Layer, mapped, not_read, tensors
+from .layer import OTHERS, Entry, Layer, mapped, not_read, tensors
+from .layers.activation import score_mask
+from .layers.attention import causal_mask
+from .operation import OPERATIONS, Operation, listed, literal, put
 
-__all__ = ["OPERATION", "OPERATIONS", "PLAIN", "called", "naturally", "put", "words"]
+__all__ = ["PLAIN", "called", "naturally", "words"]
 
-Operation = Callable[..., Any]
 # Words that need not be read, where they have one of these values.
 PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
     "ConvertToTensor": {"sparse": (False,), "ragged": (False,)},
@@ -22,17 +23,6 @@ PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
     "Moments": {"synchronized": (False, True)},  # between devices, in training
     "OneHot": {"sparse": (False,)},
 }
-OPERATIONS: dict[str, Operation] = {}
-
-
-def put(*names: str) -> Callable[[Operation], Operation]:
-    """Puts a function into the table."""
-
-    def add(function: Operation) -> Operation:
-        OPERATIONS.update(dict.fromkeys(names, function))
-        return function
-
-    return add
 
 
 def _run(this: Layer, b: Build, /, *args: Any, **kwargs: Any) -> Any:
@@ -43,7 +33,7 @@ def _run(this: Layer, b: Build, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def naturally(b: Build, function: Operation, args: Any, given: dict[str, Any]) -> Any:
-    """What a function makes of tensors, computed in float32: float16 again where all its floats were, and it names no dtype."""
+    """A function's results, computed in float32: float16 again where all its floats were, and it names no dtype."""
     floats = [t for t in tensors([list(args), given]) if t.dtype.kind == "f"]
     half = bool(floats) and all(t.dtype == FLOAT16 for t in floats) and given.get("dtype") is None
     args, given = mapped((list(args), given), lambda t: b.floats(t) if t.dtype == FLOAT16 else t)
@@ -76,41 +66,18 @@ def _known(this: Layer) -> tuple[()]:
     return ()
 
 
-OPERATION = Entry(_run, _known, lambda this: (), lambda this: (), "drop", frozenset(), frozenset())
-
-
-def listed(value: Any) -> list[int]:
-    """Axes as a list."""
-    return [value] if isinstance(value, int) else list(value)
+OTHERS["operation"] = Entry(_run, _known, lambda this: (), lambda this: (), "drop", frozenset(), frozenset())
 
 
 def _axes(value: Any) -> list[int] | None:
     return None if value is None else listed(value)
 
 
-def integer(value: Any) -> int:
-    """A number, also where the file has it as an array of one."""
-    return int(np.asarray(value).reshape(()))
-
-
 # ---- elementwise -------------------------------------------------------------------------------------------------------------
 
 
 def _binary(op: str) -> Operation:
-    return lambda b, x1, x2: b.two(op, _as(x1), _as(x2))
-
-
-def _as(value: Any) -> Any:
-    """Lists of values as arrays."""
-    if isinstance(value, (list, tuple)):
-        array = np.array(value)
-        return array.astype(np.float32 if array.dtype.kind == "f" else np.int32) if array.dtype.kind in "fi" else array
-    return value
-
-
-def as_tensor(b: Build, value: Any) -> Tensor:
-    """A tensor as it is; scalars and lists of them as constants."""
-    return b.operand(_as(value))
+    return lambda b, x1, x2: b.two(op, literal(x1), literal(x2))
 
 
 for _name, _op in {
@@ -124,28 +91,28 @@ for _name, _op in {
 @put("Divide", "TrueDivide")
 def divide(b: Build, x1: Any, x2: Any) -> Tensor:
     """Always in floats."""
-    a, c = b.together(_as(x1), _as(x2))
+    a, c = b.together(literal(x1), literal(x2))
     return b.op("Div", b.floats(a), b.floats(c))
 
 
 @put("DivideNoNan")
 def divide_no_nan(b: Build, x1: Any, x2: Any) -> Tensor:
     """0 where the divisor is 0."""
-    a, c = (b.floats(t) for t in b.together(_as(x1), _as(x2)))
+    a, c = (b.floats(t) for t in b.together(literal(x1), literal(x2)))
     return b.op("Where", b.op("Equal", c, 0.0), 0.0, b.op("Div", a, c))
 
 
 @put("FloorDivide")
 def floor_divide(b: Build, x1: Any, x2: Any) -> Tensor:
     """Rounded down."""
-    a, c = b.together(_as(x1), _as(x2))
+    a, c = b.together(literal(x1), literal(x2))
     return b.cast(b.op("Floor", b.op("Div", b.floats(a), b.floats(c))), a.dtype)
 
 
 @put("Mod")
 def mod(b: Build, x1: Any, x2: Any) -> Tensor:
     """The remainder, of the divisor's sign."""
-    a, c = b.together(_as(x1), _as(x2))
+    a, c = b.together(literal(x1), literal(x2))
     if a.dtype.kind != "f":
         return b.op("Mod", a, c)
     return b.op("Sub", a, b.op("Mul", b.op("Floor", b.op("Div", a, c)), c))
@@ -153,8 +120,8 @@ def mod(b: Build, x1: Any, x2: Any) -> Tensor:
 
 @put("NotEqual")
 def not_equal(b: Build, x1: Any, x2: Any) -> Tensor:
-    """Where two differ."""
-    return b.op("Not", b.two("Equal", _as(x1), _as(x2)))
+    """Elementwise: whether two values differ."""
+    return b.op("Not", b.two("Equal", literal(x1), literal(x2)))
 
 
 def _logical(op: str) -> Operation:
@@ -194,7 +161,7 @@ OPERATIONS.update(
 
 def _alike(b: Build, x1: Any, x2: Any) -> list[Tensor]:
     """Two tensors broadcast to one shape."""
-    a, c = (b.floats(t) for t in b.together(_as(x1), _as(x2)))
+    a, c = (b.floats(t) for t in b.together(literal(x1), literal(x2)))
     zero = b.op("Mul", b.op("Sub", a, c), 0.0)
     return [b.op("Add", a, zero), b.op("Add", c, zero)]
 
@@ -212,13 +179,13 @@ def clip(b: Build, x: Tensor, x_min: Any, x_max: Any) -> Tensor:
     """Between two bounds."""
     if isinstance(x_min, (int, float)) and isinstance(x_max, (int, float)) and x.dtype == FLOAT32:
         return b.op("Clip", x, float(x_min), float(x_max))
-    return b.two("Min", b.two("Max", x, _as(x_min)), _as(x_max))
+    return b.two("Min", b.two("Max", x, literal(x_min)), literal(x_max))
 
 
 @put("Where")
 def where(b: Build, condition: Any, x1: Any, x2: Any) -> Tensor:
     """x1 where the condition holds, else x2."""
-    return b.op("Where", b.cast(b.operand(_as(condition), BOOL), BOOL), *b.together(_as(x1), _as(x2)))
+    return b.op("Where", b.cast(b.operand(literal(condition), BOOL), BOOL), *b.together(literal(x1), literal(x2)))
 
 
 @put("Select")
@@ -241,7 +208,7 @@ def cast(b: Build, x: Any, dtype: Any = "float32") -> Tensor:
 @put("ConvertToTensor")
 def convert_to_tensor(b: Build, x: Any, dtype: Any = None) -> Tensor:
     """The tensor, or an array as one."""
-    x = b.operand(_as(x))
+    x = b.operand(literal(x))
     return x if dtype is None else cast(b, x, dtype)  # type: ignore[no-any-return]
 
 
@@ -308,7 +275,7 @@ def _reduction(op: str, floats: bool) -> Operation:
 def _extreme(op: str) -> Operation:
     def run(b: Build, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
         found: Tensor = _reduction(op, False)(b, x, axis, keepdims)
-        return found if initial is None else b.two(op, found, _as(initial))
+        return found if initial is None else b.two(op, found, literal(initial))
 
     return run
 
@@ -335,7 +302,7 @@ def average(b: Build, x: Any, weights: Any = None, axis: Any = None) -> Tensor:
     x = b.floats(b.operand(x))
     if weights is None:
         return b.reduce("Mean", x, _axes(axis))
-    w = b.floats(b.operand(_as(weights)))
+    w = b.floats(b.operand(literal(weights)))
     if w.rank != x.rank:  # one for each place of the axis
         if axis is None or len(listed(axis)) != 1 or w.rank != 1:
             raise Refused(f"average along axis {axis!r:.40} with weights of {w.rank} axes, of an array of {x.rank}")
@@ -450,9 +417,6 @@ def dot_product_attention(
     is_causal: bool = False,
 ) -> Tensor:  # fmt: skip
     """Attention of (n, t, heads, size) tensors."""
-    from .layers.activation import score_mask
-    from .layers.attention import causal_mask
-
     q, k, v = b.transpose(query, 0, 2, 1, 3), b.transpose(key, 0, 2, 3, 1), b.transpose(value, 0, 2, 1, 3)
     if q.sizes[1] != v.sizes[1]:
         raise Refused("fewer heads of keys than of queries")
@@ -463,8 +427,3 @@ def dot_product_attention(
     if mask is not None:
         scores = b.op("Add", scores, score_mask(b, mask))
     return b.transpose(b.op("MatMul", b.op("Softmax", scores, axis=3), v), 0, 2, 1, 3)
-
-
-from . import moves, sorting  # noqa: E402  (fill the table further)
-
-__all__ += [*moves.__all__, *sorting.__all__]

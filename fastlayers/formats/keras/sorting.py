@@ -9,7 +9,7 @@ import numpy as np
 
 from .build import BOOL, INT32, INT64, MOST_FILLED, Build, Refused, Tensor
 from .layer import tensors
-from .ops import OPERATIONS, as_tensor, integer, listed, put
+from .operation import OPERATIONS, as_tensor, integer, listed, put
 
 __all__: list[str] = []
 
@@ -37,7 +37,7 @@ def sort(b: Build, x: Tensor, axis: Any = -1) -> Tensor:
 
 @put("Argsort")
 def argsort(b: Build, x: Tensor, axis: Any = -1) -> Tensor:
-    """Where the elements of the sorted array are; the first of equal ones first."""
+    """The places of the sorted array's elements; the first of equal ones first."""
     return b.cast(_ordered(b, b.cast(x, INT32) if x.dtype == BOOL else x, axis, False)[1], INT32)
 
 
@@ -356,7 +356,7 @@ def trunc(b: Build, x: Tensor) -> Tensor:
 
 @put("CountNonzero")
 def count_nonzero(b: Build, x: Tensor, axis: Any = None) -> Tensor:
-    """How many are not 0."""
+    """The number of elements that are not 0."""
     other = b.cast(b.op("Not", b.op("Equal", b.cast(x, INT32) if x.dtype == BOOL else x, b.operand(0, x.dtype)
                                     if x.dtype != BOOL else b.operand(0, INT32))), INT32)  # fmt: skip
     return b.reduce("Sum", other, None if axis is None else listed(axis))

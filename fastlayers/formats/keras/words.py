@@ -1,4 +1,4 @@
-"""What a configuration may say that no rule reads, with the reason; and mappings that give only what they are declared to hold.
+"""Words of a configuration that no rule reads, with the reason; and mappings that give only what they are declared to hold.
 
 Every layer and operation declares the words that its rule reads. A file that says anything else of it is refused, unless the word
 is here, or its value is null, which Keras writes for what was left out.

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import FormatError, UnsupportedError
 from ...ir.graph import Graph, Node
 from .contrib_attention import ATTENTION
-from .contrib_nodes import Nodes, Table, schema
+from .contrib_nodes import Nodes, Table, refuse, schema
 
 if TYPE_CHECKING:
     from ...operators.graphs import GraphBuilder
@@ -204,9 +204,21 @@ def _range(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     return n.last("Range", start, limit, step[0] if step else n.add("CastLike", n.constant(np.int64(1)), start))
 
 
+def _causal_conv(node: Node, version: int, make: GraphBuilder) -> list[Node]:
+    """ONNX's own: along one axis, with channels first and the last state alone."""
+    given, plain = dict(node.attributes), {"ndim": 1, "dilation": 1, "state_channels_last": -1}
+    name = given.pop("activation", "none")
+    refuse(node, **{f"{key}={value}": value != plain.get(key, 0) for key, value in given.items()})
+    return [Node(node.op, node.inputs, node.outputs, {"activation": name})]
+
+
 _NORM = "axis:i epsilon:f stash_type:i"
 _CONV = "activation:s activation_params:fs auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is"
 _GEMM = "activation:s activation_alpha:f activation_beta:f activation_gamma:f alpha:f beta:f transA:i transB:i"
+_CAUSAL = (
+    "activation:s channels_last:i dilation:i input_channel_offset:i input_channels:i ndim:i state_channels_last:i state_length:i "
+    "state_update_capacity:i state_window:i"
+)
 _PRODUCT = "alpha:f transA:i transB:i"
 
 PREVIEW: Table = {
@@ -223,6 +235,7 @@ MICROSOFT: Table = {
     "BiasAdd": (schema(3, 3, 1), _bias_add),
     "BiasGelu": (schema(1, 2, 1), _gelu),
     "BiasSplitGelu": (schema(2, 2, 1), _bias_split_gelu),
+    "CausalConvWithState": (schema(2, 4, 2, _CAUSAL), _causal_conv),
     "EmbedLayerNormalization": (schema(7, 9, 3, "epsilon:f mask_index_type:i"), _embed_norm),
     "ExpandDims": (schema(2, 2, 1), _as("Unsqueeze")),
     "FastGelu": (schema(1, 2, 1), _gelu),

@@ -6,19 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsupportedError
 from ...ir.graph import Node
-from .contrib_nodes import Nodes, Table, schema
+from .contrib_nodes import Nodes, Table, refuse, schema
 
 if TYPE_CHECKING:
     from ...operators.graphs import GraphBuilder
 
 __all__ = ["ATTENTION"]
-
-
-def _refuse(node: Node, **wrong: Any) -> None:
-    """Raises if one of these is there."""
-    for what, given in wrong.items():
-        if given:
-            raise UnsupportedError(f"{node.op}: {what}")
 
 
 def _settings(node: Node) -> dict[str, Any]:
@@ -48,7 +41,7 @@ def _apart(n: Nodes, packed: str, parts: int) -> list[str]:
 def _multi_head(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     n = Nodes(node, make)
     q, k, v, bias, mask, added, past_k, past_v, past_length, indirection = (*node.inputs, *(None,) * 9)[:10]
-    _refuse(node, past_sequence_length=past_length, cache_indirection=indirection)
+    refuse(node, past_sequence_length=past_length, cache_indirection=indirection)
     if q is not None and k is None:
         q, k, v = _apart(n, q, 3)
     elif k is not None and v is None:
@@ -65,7 +58,7 @@ def _attention(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """The projections of queries, keys and values are three products, so that nothing needs to be split."""
     n, given = Nodes(node, make), node.attributes
     x, weights, bias, mask, past, added, past_length = (*node.inputs, *(None,) * 6)[:7]
-    _refuse(
+    refuse(
         node, past_sequence_length=past_length, past_present_share_buffer=given.get("past_present_share_buffer", 0),
         do_rotary=given.get("do_rotary", 0),
     )  # fmt: skip
@@ -89,7 +82,7 @@ def _quantized(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """QAttention: one product of bytes gives queries, keys and values."""
     n, given = Nodes(node, make), node.attributes
     x, weights, bias, x_scale, w_scale, mask, x_zero, w_zero, past = (*node.inputs, *(None,) * 9)[:9]
-    _refuse(
+    refuse(
         node, past_present_share_buffer=given.get("past_present_share_buffer", 0), do_rotary=given.get("do_rotary", 0)
     )  # fmt: skip
     made = n.add("MatMulIntegerToFloat", x, weights, x_scale, w_scale, x_zero, w_zero, bias)
@@ -116,21 +109,22 @@ def attended(n: Nodes, q: str, k: str, v: str, mask: str | None, past: str | Non
 def _grouped(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     given = node.attributes
     inputs = (*node.inputs, *(None,) * 16)[:16]
-    _refuse(
+    refuse(
         node, **{"quantized keys or values": inputs[12] or inputs[13], "norms of queries and keys": inputs[14] or inputs[15]},
-        sliding_window_cache=given.get("sliding_window_cache", 0), kv_cache_bit_width=given.get("kv_cache_bit_width", 0),
+        kv_cache_bit_width=given.get("kv_cache_bit_width", 0),
         k_quant_type=given.get("k_quant_type", "NONE") != "NONE", v_quant_type=given.get("v_quant_type", "NONE") != "NONE",
     )  # fmt: skip
     kept = ("causal", "do_rotary", "kv_num_heads", "local_window_size", "num_heads", "qk_output", "rotary_interleaved", "scale",
             "smooth_softmax", "softcap")  # fmt: skip
-    return [Node(node.op, node.inputs, node.outputs, {name: given[name] for name in kept if name in given})]
+    op = "GroupQueryWindow" if given.get("sliding_window_cache", 0) else node.op
+    return [Node(op, node.inputs, node.outputs, {name: given[name] for name in kept if name in given})]
 
 
 def _rotary(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     """Positions may be one number to count from; heads are as wide as the tables say."""
     x, ids, cos, sin = node.inputs
     given, n = node.attributes, Nodes(node, make)
-    _refuse(node, is_packed_batching=given.get("is_packed_batching", 0), scale=given.get("scale", 1.0) != 1.0)
+    refuse(node, is_packed_batching=given.get("is_packed_batching", 0), scale=given.get("scale", 1.0) != 1.0)
     attributes = {name: given[name] for name in ("interleaved", "num_heads", "rotary_embedding_dim") if given.get(name)}
     return n.last("RotaryEmbedding", x, cos, sin, n.add("Positions", ids, x), by_width=1, **attributes)
 

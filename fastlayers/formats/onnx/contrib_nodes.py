@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import UnsupportedError
 from ...ir.graph import Node
 from ...operators.graphs import GraphBuilder, trimmed
 from .schema import NEWEST, Attribute, Schema
 
-__all__ = ["Nodes", "Table", "schema"]
+__all__ = ["Nodes", "Table", "refuse", "schema"]
 
 # An operator: what its nodes look like, and the rule that turns them into nodes of `operators`.
 Table = dict[str, tuple[Schema, Any]]
@@ -23,6 +24,13 @@ def schema(least: int, most: int, outputs: int, attributes: str = "") -> Schema:
         name, kind = text.rstrip("!").split(":")
         found[name] = Attribute(kind, text.endswith("!"), 0, NEWEST + 1)
     return Schema(1, least, most, outputs, found)
+
+
+def refuse(node: Node, **wrong: Any) -> None:
+    """Raises if one of these is there."""
+    for what, given in wrong.items():
+        if given:
+            raise UnsupportedError(f"{node.op}: {what}")
 
 
 class Nodes:

@@ -1,12 +1,14 @@
 """MatMulNBits of ONNX Runtime: a product with weights of 2, 4 or 8 bits whose scales are shared by blocks along the summed axis.
 
-The weights (n, k) are as (n, blocks, bytes of a block), lowest bits first; integer zero points likewise. The kernel keeps them,
-those of blocks of more than 256 terms become float32 once, as large as if they had never been quantized.
+The weights (n, k) are as (n, blocks, bytes of a block), lowest bits first; integer zero points likewise. The kernel keeps them.
+With g_idx, which says the block that each term belongs to, in any order, they become float32 once: as large as if they had never
+been quantized.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from ...kernels.table import NBITS_SUMS
 from .._base import Spec, View, register
 from .._costs import product
 from .._traits import Traits
-from ..fused import IDENTITY
+from ..fused import finished, fused
 from .parameters import Arrays
 
 if TYPE_CHECKING:
@@ -36,15 +38,15 @@ def _sizes(n: View) -> tuple[int, int, int, int, int]:
 
 
 def infer(n: View) -> list[Spec]:
-    """Inputs: x (..., k), the weights, their scales, zero points, an order of blocks (g_idx, which is not supported), a bias."""
+    """Inputs: x (..., k), the weights, their scales, zero points, the block of each term (g_idx), a bias."""
     columns, terms, block, blocks, bits = _sizes(n)
     x = n.spec(0)
     if x.dtype.kind != "f" or n.spec(2).dtype != x.dtype:
         raise n.wrong_dtype(f"x has dtype {x.dtype}, the scales {n.spec(2).dtype}: expected the same float")
     if n.spec(1).dtype != np.uint8:
         raise n.wrong_dtype(f"the weights have dtype {n.spec(1).dtype}: expected uint8")
-    if n.has(4):
-        raise n.fail("g_idx is given: blocks in another order are not supported")
+    if n.has(4) and n.spec(4).dtype != np.int32:
+        raise n.wrong_dtype(f"g_idx has dtype {n.spec(4).dtype}: expected int32")
     if n.has(3) and n.spec(3).dtype not in (np.uint8, x.dtype):
         raise n.wrong_dtype(f"the zero points have dtype {n.spec(3).dtype}: expected uint8 or {x.dtype}")
     packed = blocks if n.has(3) and n.spec(3).dtype != np.uint8 else -(-blocks * bits // 8)
@@ -52,6 +54,9 @@ def infer(n: View) -> list[Spec]:
         shape = n.shape(i) if n.has(i) else None
         if shape is not None and all(isinstance(d, int) for d in shape) and math.prod(shape) != size:  # type: ignore[arg-type]
             raise n.fail(f"input {i} has shape {shape}: expected {size} values for N={columns}, K={terms}, block_size={block}")
+    order = n.shape(4) if n.has(4) else None
+    if order is not None and (len(order) != 1 or (isinstance(order[0], int) and order[0] not in (terms, blocks * block))):
+        raise n.fail(f"g_idx has shape {order}: expected ({terms},) or ({blocks * block},)")
     if x.shape is None:
         return [Spec(None, x.dtype)]
     if not x.shape or (isinstance(x.shape[-1], int) and x.shape[-1] != terms):
@@ -66,51 +71,78 @@ def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
     return np.asarray(apart).reshape(*packed.shape[:-1], packed.shape[-1] * shifts.size)
 
 
-def _origin(n: View, zeros: np.ndarray) -> np.ndarray:
-    """The zero points (n, blocks), a number each."""
+def _apart(n: View, packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None) -> tuple[Any, Any, Any]:
+    """The weights in rows of bytes, scales and zero points (n, blocks), a number each."""
     columns, _, _, blocks, bits = _sizes(n)
-    if zeros.dtype == np.uint8:
-        return unpacked(zeros.reshape(columns, -1), bits)[:, :blocks]
-    return zeros.reshape(columns, blocks).astype(np.float32)
+    if zeros is not None:
+        packs = zeros.dtype == np.uint8
+        zeros = unpacked(zeros.reshape(columns, -1), bits)[:, :blocks] if packs else zeros.reshape(columns, blocks)
+    return packed.reshape(columns, -1), scales.reshape(columns, blocks), zeros
 
 
-def weights(n: View, packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None) -> np.ndarray:
-    """The weights (n, k) as float32."""
-    columns, terms, block, blocks, bits = _sizes(n)
-    numbers = unpacked(packed.reshape(columns, blocks, block * bits // 8), bits).astype(np.float32)
-    origin = np.float32(1 << (bits - 1)) if zeros is None else _origin(n, zeros)[:, :, None].astype(np.float32)
-    made = (numbers - origin) * scales.reshape(columns, blocks, 1).astype(np.float32)
-    return np.ascontiguousarray(made.reshape(columns, blocks * block)[:, :terms])
+def _floats(n: View, packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, order: np.ndarray | None) -> np.ndarray:
+    _, terms, block, blocks, bits = _sizes(n)
+    at = np.arange(terms) // block if order is None else order[:terms]
+    if at.min() < 0 or at.max() >= blocks:
+        raise n.fail(f"g_idx has {at.min()} .. {at.max()}: expected 0 .. {blocks - 1}")
+    rows, scales, zeros = _apart(n, packed, scales, zeros)
+    return floats(rows, scales, zeros, at, bits)
+
+
+def floats(packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, at: np.ndarray, bits: int) -> np.ndarray:
+    """Weights (n, terms) as float32, of rows of bytes, with scales and zero points (n, blocks); `at`: the block of each term."""
+    numbers = unpacked(packed, bits)[:, : at.size].astype(np.float32)
+    origin = np.float32(1 << (bits - 1)) if zeros is None else zeros[:, at].astype(np.float32)
+    return np.ascontiguousarray((numbers - origin) * scales[:, at].astype(np.float32))
+
+
+def kernel_arguments(
+    packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bias: np.ndarray | None, terms: int, block: int, bits: int
+) -> tuple[Any, ...]:
+    """Arguments of `nbits_pack`: a block that is too large becomes several of the same scale, and the last one is filled up."""
+    size = min(block, _MOST, max(1 << (terms - 1).bit_length(), 16))
+    blocks = -(-terms // size)
+    if size != block:
+        at = np.arange(blocks) * size // block
+        scales, zeros = scales[:, at], None if zeros is None else zeros[:, at]
+    width = blocks * size * bits // 8
+    if packed.shape[1] != width:
+        packed = np.pad(packed[:, :width], ((0, 0), (0, max(width - packed.shape[1], 0))))
+    origin = None if zeros is None else np.ascontiguousarray(zeros, np.uint8 if zeros.dtype == np.uint8 else np.float32)
+    return packed.reshape(len(packed), blocks, -1), np.ascontiguousarray(scales, np.float32), origin, bias, terms, bits
 
 
 def run(
-    n: View, x: np.ndarray, packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None = None, order: None = None,
-    bias: np.ndarray | None = None,
+    n: View, x: np.ndarray, packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None = None,
+    order: np.ndarray | None = None, bias: np.ndarray | None = None,
 ) -> Arrays:  # fmt: skip
-    """x Wᵀ + bias, summed in float64."""
-    y = x.astype(np.float64) @ weights(n, packed, scales, zeros).T.astype(np.float64)
-    return (np.asarray(y if bias is None else y + bias, x.dtype),)
+    """act(x Wᵀ + bias), summed in float64."""
+    y = x.astype(np.float64) @ _floats(n, packed, scales, zeros, order).T.astype(np.float64)
+    return (finished(n, np.asarray(y if bias is None else y + bias, x.dtype)),)
 
 
 def lower(n: View, b: Builder) -> Any:
-    packed, scales, zeros, bias = n.value(1), n.value(2), n.value(3), n.value(5)
-    if not n.float32(0, 2) or packed is None or scales is None or (n.has(3) and zeros is None) or (n.has(5) and bias is None):
+    packed, scales, zeros, order, bias = (n.value(i) for i in range(1, 6))
+    if not n.float32(0, 2, 5) or packed is None or scales is None or any(n.has(i) and n.value(i) is None for i in (3, 4, 5)):
         return False
-    columns, terms, block, blocks, bits = _sizes(n)
+    columns, terms, block, _, bits = _sizes(n)
     x, out = b.input(0), b.output(0)
     rows = math.prod(x.shape[:-1])
     x, out = x.view((rows, terms)), out.view((rows, columns))
-    if block > _MOST:
-        b.call("linear", x, b.pack("linear_pack", lambda: (weights(n, packed, scales, zeros), bias)), out, None, IDENTITY)
+    if order is not None and (order[:terms] != np.arange(terms) // block).any():
+        b.call("linear", x, b.pack("linear_pack", lambda: (_floats(n, packed, scales, zeros, order), bias)), out, None, fused(n))
         return True
-
-    def arguments() -> tuple[Any, ...]:
-        origin = None if zeros is None else np.ascontiguousarray(_origin(n, zeros))
-        return packed.reshape(columns, blocks, -1), scales.reshape(columns, blocks), origin, bias, terms, bits
-
-    sums = NBITS_SUMS["integer" if n.get("accuracy_level", 0) == 4 else "exact"]
-    b.call("nbits", x, b.pack("nbits_pack", arguments), out, sums, IDENTITY)
+    # The integers of x share steps by blocks of the kernel's: larger ones are summed exactly.
+    sums = NBITS_SUMS["integer" if n.get("accuracy_level", 0) == 4 and block <= _MOST else "exact"]
+    arguments = partial(kernel_arguments, bias=bias, terms=terms, block=block, bits=bits)
+    b.call("nbits", x, b.pack("nbits_pack", lambda: arguments(*_apart(n, packed, scales, zeros))), out, sums, fused(n))
     return True
 
 
-register("MatMulNBits", infer, run, lower, Traits(multiply_adds=product))
+register(
+    "MatMulNBits",
+    infer,
+    run,
+    lower,
+    Traits(time="product", multiply_adds=product, epilogue=("activation",), weights=(1, 2, 3, 5)),
+)

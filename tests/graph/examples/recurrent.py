@@ -36,17 +36,29 @@ def _kind(name: str) -> list[Example]:
     extra: tuple[Any, ...] = (None, None) if name == "lstm" else ()
     lengths = np.array([2, 5])
     return [
-        E(name, (5, 2, 3), *weights, *nones, **_PLAIN, **usual),
-        E(name, (2, 5, 3), (g, 3), (1, g, 2), None, (g,), *states(1, 2, 2), batch_first=True, direction="reverse", **others),
-        E(name, (5, 3), *both, *states(2, 2), batch_first=True, direction="bidirectional", **usual),
-        E(name, (0, 2, 3), *weights, *states(1, 2, 2), **_PLAIN, **usual),
-        E(name, (5, 2, 3), *both, *nones, *extra, lengths, batch_first=False, direction="bidirectional", **usual),
-        E(name, (2, 5, 3), *both, *states(2, 2, 2), *extra, None, _MASK, batch_first=True, direction="bidirectional", **others),
-        E(name, (5, 3), *weights, *nones, *extra, None, _MASK[0], **_PLAIN, **usual),
-        E(name, (5, 3), *weights, *nones, *extra, np.array(3), **_PLAIN, **usual),
-        E(f"{name}_cell", (4, 3), *weights, *states(4, 2), **usual),
-        E(f"{name}_cell", (3,), (g, 3), (g, 2), None, None, *states(2), **others),
-        E(f"{name}_cell", (0, 3), *weights, *nones, **usual),
+        E(name, (5, 2, 3), *weights, *extra, *nones, **_PLAIN, **usual),
+        E(
+            name,
+            (2, 5, 3),
+            (g, 3),
+            (1, g, 2),
+            None,
+            (g,),
+            *extra,
+            *states(1, 2, 2),
+            batch_first=True,
+            direction="reverse",
+            **others,
+        ),
+        E(name, (5, 3), *both, *extra, *states(2, 2), batch_first=True, direction="bidirectional", **usual),
+        E(name, (0, 2, 3), *weights, *extra, *states(1, 2, 2), **_PLAIN, **usual),
+        E(name, (5, 2, 3), *both, *extra, *nones, lengths, batch_first=False, direction="bidirectional", **usual),
+        E(name, (2, 5, 3), *both, *extra, *states(2, 2, 2), None, _MASK, batch_first=True, direction="bidirectional", **others),
+        E(name, (5, 3), *weights, *extra, *nones, None, _MASK[0], **_PLAIN, **usual),
+        E(name, (5, 3), *weights, *extra, *nones, np.array(3), **_PLAIN, **usual),
+        E(f"{name}_cell", (4, 3), *weights, *extra, *states(4, 2), **usual),
+        E(f"{name}_cell", (3,), (g, 3), (g, 2), None, None, *extra, *states(2), **others),
+        E(f"{name}_cell", (0, 3), *weights, *extra, *nones, **usual),
     ]
 
 
@@ -58,8 +70,8 @@ _USUAL: dict[str, dict[str, Any]] = {
 _WIDE = ((12, 4), (12, 2), (12,), (12,))
 EXAMPLES: list[Example] = [
     *(example for name in _GATES for example in _kind(name)),
-    E("lstm", (5, 2, 4), *_WIDE, (1, 2, 2), (1, 2, 3), (2, 3), (9,), **_PLAIN, **_USUAL["lstm"], clip=0.0),
-    E("lstm", (5, 4), *((2, *w) for w in _WIDE), None, None, (2, 2, 3), None, **{**_PLAIN, "direction": "bidirectional"},
+    E("lstm", (5, 2, 4), *_WIDE, (9,), (2, 3), (1, 2, 2), (1, 2, 3), **_PLAIN, **_USUAL["lstm"], clip=0.0),
+    E("lstm", (5, 4), *((2, *w) for w in _WIDE), None, (2, 2, 3), None, None, **{**_PLAIN, "direction": "bidirectional"},
       **_USUAL["lstm"], clip=0.0),
-    E("lstm_cell", (3, 4), *_WIDE, (3, 2), (3, 3), (2, 3), (9,), **_USUAL["lstm"], clip=1.0),
+    E("lstm_cell", (3, 4), *_WIDE, (9,), (2, 3), (3, 2), (3, 3), **_USUAL["lstm"], clip=1.0),
 ]  # fmt: skip

@@ -81,3 +81,20 @@ CASES += [
     grouped("one more, a window", 1, 6, [4, 2], 5, local_window_size=2),
     grouped("two more", 2, 4, [4, 3], 5, native=False),
 ]
+
+
+def windowed(label: str, values: list[list[float]], cache: list[list[float]], ends: list[int], *want: list[list[float]]) -> Case:
+    """One head of width 1; all keys are alike, so that the result is the mean of the values in a window of 2."""
+    v, past = np.array(values, np.float32)[..., None], np.array(cache, np.float32)[:, None, :, None]
+    given = [v * 0, v * 0, v, past * 0, past, np.array(ends, np.int32), np.array(max(ends) + 1, np.int32)]
+    after = np.array(want[1], np.float32)[:, None, :, None]
+    return case("GroupQueryWindow", label, given, np.array(want[0], np.float32)[..., None], after * 0, after, data=6, ulp=64,
+                num_heads=1, kv_num_heads=1, local_window_size=2)  # fmt: skip
+
+
+# With room for three, the third token more than that makes two be forgotten.
+CASES += [
+    windowed("a prompt", [[1, 2, 3, 4, 5]], [[9, 9, 9]], [4], [[1, 1.5, 2.5, 3.5, 4.5]], [[3, 4, 5]]),
+    windowed("one more, entries of two lengths", [[7], [7]], [[1, 3, 9], [1, 3, 5]], [2, 3], [[5], [6]], [[1, 3, 7], [5, 7, 0]]),
+    windowed("two more", [[7, 9]], [[1, 3, 5]], [4], [[6, 8]], [[5, 7, 9]]),
+]

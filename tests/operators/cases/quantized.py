@@ -217,6 +217,7 @@ IN_NUMPY = {
     "DequantizeLinear-float16", "DequantizeLinear-output_dtype", "QLinearMatMul-scales a row", "QGemm-alpha",
     "QLinearReduceMean-plain", "QLinearReduceMean-axis gone",
     "QLinearWhere-plain", "QLinearAdd-broadcast, no zero points", "GatherBlockQuantized-bytes",
+    "GatherBlockQuantized-zero points that are floats",
 }  # fmt: skip
 # 20 terms in blocks of 16 of 4 bits each: 1 and -1 in turn, times 0.5 and 2; or, with zero points, 9 - 9 and 7 - 5.
 NIBBLES = np.full((1, 2, 8), 0x79, U8)
@@ -227,8 +228,33 @@ BLOCKS = [
          [[1 - 8 + 24], [17]], N=1, K=20, block_size=16),
     case("MatMulNBits", "bytes", [ALL_ONES, np.full((1, 2, 16), 130, U8), array([[0.5, 2]]), array([[128, 129]])],
          [[16 + 8], [24]], N=1, K=20, block_size=16, bits=8),
+    case("MatMulNBits", "blocks in another order", [ALL_ONES, NIBBLES, array([[0.5, 2]]), None,
+         np.array([0, 1] * 10, np.int32)], [[5 - 20], [-15]], N=1, K=20, block_size=16),
+    case("MatMulNBits", "a block of 512", [ALL_ONES, np.full((1, 1, 256), 0x7B, U8), array([[0.5]])], [[10], [10]], N=1, K=20,
+         block_size=512),
     case("GatherBlockQuantized", "bytes", [np.full((2, 10), 0x79, U8), [-2], array([[0.5, 2], [1, 1]])],
          array([[0.5, -0.5] * 8 + [2, -2] * 2]), block_size=16),
+    case("GatherBlockQuantized", "zero points that are floats",
+         [np.full((2, 10), 0x79, U8), [-2], array([[0.5, 2], [1, 1]]), array([[8.5, 7], [0, 0]])],
+         array([[0.25, -0.75] * 8 + [4, 0] * 2]), block_size=16),
 ]  # fmt: skip
-_ALL = [*BLOCKS, *QUANTIZE, *DEQUANTIZE, *DYNAMIC, *PRODUCTS, *CONVOLUTIONS, *ELEMENTWISE]
+# Two experts, the second is chosen: relu(x [[1, 0], [0, -1]] + [0, 3]) is [1, 1], and that goes into the sums of the next rows.
+CHOSEN = [array([[1, 2]]), array([[0, 1]])]
+FIRST, SECOND = (np.stack((np.full((2, 2), 9, np.float32), array(w, np.float32))) for w in ([[1, 0], [0, -1]], [[1, 2], [3, 4]]))
+EXPERTS = [
+    case("MoE", "plain", [*CHOSEN, FIRST, array([[0, 0], [0, 3]]), SECOND, array([[0, 0], [0.5, -0.5]])], [[3.5, 6.5]], data=2,
+         normalize_routing_weights=1),
+    case("MoE", "two of them, half each", [CHOSEN[0], array([[1, 1]]), FIRST, array([[-40, -40], [0, 3]]), SECOND], [[1.5, 3.5]],
+         data=2, k=2),
+    case("MoE", "swiglu", [*CHOSEN, array([[[0, 0]] * 2, [[0, 0], [0, 2]]]), None, array([[[1]] * 2, [[3], [4]]])], [[0, 0]],
+         data=2, activation_type="swiglu", swiglu_fusion=1),
+    case("QMoE", "a scale a row", [*CHOSEN, np.stack((u8([0], [0]), u8([0x89], [0x78]))), array([[1, 1], [1, 0.5]]),
+         array([[0, 0], [0, 3]]), np.stack((u8([0], [0]), u8([0xA9], [0xCB]))), array([[1, 1], [1, 2]])], [[5, 22]], data=2,
+         normalize_routing_weights=1),
+    case("QMoE", "zero points, weights of their own", [*CHOSEN, np.stack((u8([0], [0]), u8([0x89], [0x78]))),
+         array([[1, 1], [1, 0.5]]), array([[0, 0], [0, 3]]), np.stack((u8([0], [0]), u8([0xA9], [0xCB]))),
+         array([[1, 1], [1, 2]]), *(None,) * 4, u8([0], [0x88]), None, None, array([[1, 0.5]])], [[2.5, 11]], data=2),
+]  # fmt: skip
+IN_NUMPY |= {c.id for c in EXPERTS}  # what follows the choice is called from numpy
+_ALL = [*EXPERTS, *BLOCKS, *QUANTIZE, *DEQUANTIZE, *DYNAMIC, *PRODUCTS, *CONVOLUTIONS, *ELEMENTWISE]
 CASES: list[Case] = [c._replace(native=c.data < 2 and c.id not in IN_NUMPY) for c in _ALL]

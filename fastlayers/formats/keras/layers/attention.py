@@ -185,7 +185,7 @@ def _heads(b: Build, this: Layer, x: Tensor) -> Tensor:
 
 
 def _allowed(this: Layer, b: Build, q: Tensor, v: Tensor, masks: list[Any], given: Any, causal: bool) -> Tensor | None:
-    """Which keys each query sees, for (n, heads, t, s) scores; None: all."""
+    """The keys that each query sees, for (n, heads, t, s) scores; None: all."""
     result: Tensor | None = None
     for mask, axis in zip(masks, (2, 1, 1), strict=True):
         if mask is not None:

@@ -45,7 +45,7 @@ def _kernel_size(this: Layer, axes: int) -> tuple[int, ...]:
 def padded(
     this: Layer, b: Build, x: Tensor, kernel: tuple[int, ...], dilation: tuple[int, ...], last: bool
 ) -> tuple[Tensor, dict[str, Any]]:
-    """What padding asks for, as an attribute or as a Pad before."""
+    """The padding, as an attribute or as a Pad before."""
     kind = this.get("padding", this.get("border_mode", "valid"))
     if kind == "same":
         return x, {"auto_pad": "SAME_UPPER"}
@@ -199,7 +199,7 @@ def conv_transpose(this: Layer, b: Build, x: Tensor) -> Tensor:
 def _crops(
     size: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], extra: tuple[int, ...] | None, same: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What is cropped (befores, then afters), and what is added after, so that sizes are those of Keras' documentation."""
+    """Elements to crop (befores, then afters) and to add after, so that sizes are those of Keras' documentation."""
     crops = [
         cropped_to(d * (k - 1) + 1, s, same, None if extra is None else extra[i])
         for i, (k, s, d) in enumerate(zip(size, stride, dilation, strict=True))

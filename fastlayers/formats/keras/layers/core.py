@@ -152,7 +152,7 @@ def reversible_embedding(this: Layer, b: Build, x: Tensor, reverse: bool = False
     "RandomContrast", "RandomBrightness", "RandomHeight", "RandomWidth", "GradientReversal", "StochasticDepth",
 )  # fmt: skip
 def identity(this: Layer, b: Build, x: Tensor) -> Tensor:
-    """What changes values only while a model is trained."""
+    """A layer that changes values only while a model is trained."""
     return x
 
 

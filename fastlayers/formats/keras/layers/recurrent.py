@@ -120,7 +120,7 @@ def _time_mask(b: Build, mask: Any) -> Tensor | None:
 
 
 def outputs(this: Layer, b: Build, y: Tensor, states: list[Tensor], mask: Tensor | None, whole: bool, given: bool) -> Tensor:
-    """What the layer returns first, of outputs in the order in which they were made, zeros where there was no step."""
+    """The layer's first result, of outputs in the order in which they were made; zeros where there was no step."""
     if mask is None:
         return y if whole else _first(states, this)
     zeros = bool(this.get("zero_output_for_mask"))
@@ -140,7 +140,7 @@ def _first(states: list[Tensor], this: Layer) -> Tensor:
 
 
 def held(b: Build, y: Tensor, mask: Tensor) -> Tensor:
-    """Where there is no step, the output of the last step before it, or zeros if there is none."""
+    """The outputs, with the last one repeated where there is no step, or zeros if there is none before it."""
     steps = b.cast(mask, INT64)
     position = b.op("CumSum", b.op("Add", b.op("Mul", steps, b.ints(0)), b.ints(1)), b.constant(np.array(1, np.int64)))
     there = b.op("Mul", position, steps)

@@ -1,0 +1,58 @@
+"""Heads of encoders: pooling, classification of sequences and tokens, masked words, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...errors import UnsupportedError
+from ..source import quote
+from .build import Network
+
+__all__ = ["finish"]
+
+Head = Callable[[Network, str], str]
+
+
+def finish(n: Network, x: str, heads: dict[str, Head]) -> None:
+    """Writes the head over the last hidden states, and the outputs that optimum's ONNX has.
+
+    Args:
+        n: the network.
+        x: (b, t, d).
+        heads: what the family has besides "TokenClassification" and "QuestionAnswering", which all have alike.
+    """
+    n.scope = ""
+    n.config.unused("tie_word_embeddings")  # but for words, below
+    if not n.head:
+        n.output("last_hidden_state", x)
+    elif n.head == "QuestionAnswering":
+        logits = n.linear("qa_outputs", x, 2)
+        for name, part in zip(("start_logits", "end_logits"), n.split(logits, 1, 1), strict=True):
+            n.output(name, n.op("Squeeze", part, n.ints(2)))
+    elif n.head in heads:
+        n.output("logits", heads[n.head](n, x))
+    elif n.head == "TokenClassification":
+        n.output("logits", n.linear("classifier", x))
+    else:
+        known = sorted({*heads, "QuestionAnswering", "TokenClassification"})
+        raise UnsupportedError(
+            f"{n.config.where}: the head is {quote(n.head)}: supported of this family are {', '.join(known)}, and none"
+        )
+
+
+def pooled(n: Network, name: str, x: str, kind: str = "tanh") -> str:
+    """act(W x + b) of the first token."""
+    return n.activation(kind, n.linear(name, n.first(x), n.width(x)))
+
+
+def words(n: Network, x: str, table: str, bias: str) -> str:
+    """Scores of all words: products with the table of words, and a bias."""
+    rows = n.config.size("vocab_size")
+    summand = n.vector(bias, rows)
+    own = f"{bias.rpartition('.')[0]}.decoder.weight"
+    if f"{bias.rpartition('.')[0]}.decoder.bias" in n.weights:
+        n.vector(f"{bias.rpartition('.')[0]}.decoder.bias", rows)
+    tied = n.config.flag("tie_word_embeddings", True) or own not in n.weights
+    if own in n.weights:
+        n.weights.raw(own, rows, None)
+    return n.add(n.linear(table.removesuffix(".weight"), x, rows, bias=False, weight=table if tied else own), summand)

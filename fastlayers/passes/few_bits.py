@@ -1,0 +1,190 @@
+"""Has matrices stored in 8 or 4 bits, as ``load(weights="int8")`` and ``"int4"`` ask: those of products with fixed weights.
+
+before                    after
+Linear(x, W, b)           MatMulNBits(x, W8, scales, b)        MatMul and Gemm, too, and in branches
+Linear(x, W, b, r)        Add(MatMulNBits(x, W8, scales, b), r)
+
+A matrix of fewer than `LEAST` weights, of fewer terms than a block, or with weights that are not finite stays as it is. Blocks
+of 32 weights along the sum share a scale, and a weight is a number times it. Numbers go from -2^(bits - 1) to 2^(bits - 1) - 1,
+and the scale makes the largest weight of a block the least of them, or, where a weight of the other sign would be beyond the
+greatest, has the greatest for it. So no weight is off by more than half of its block's scale.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import threads
+from .._held import unread
+from .._tuples import NamedTuple
+from ..ir.graph import Graph, Node, captured
+from ..ir.names import Names
+from ._net import of_columns
+
+__all__ = ["BLOCK", "LEAST", "Few", "few_bits", "quantized"]
+
+BLOCK = 32
+LEAST = 1 << 14
+_AT_ONCE = 1 << 18  # weights: what is computed of them stays in a second-level cache
+_INTEGER = 4  # accuracy_level of ONNX Runtime's MatMulNBits: sums of integers, of blocks of x that are rounded to 8 bits
+
+
+class Few(NamedTuple):
+    """A matrix (n, k) in few bits, as MatMulNBits takes it, and how far it is from what it was.
+
+    Attributes:
+        numbers: (n, blocks, bytes of a block), lowest bits first, plus half of their range.
+        scales: (n, blocks).
+        rounded: Frobenius norm of the differences over that of the weights, and the largest difference.
+    """
+
+    numbers: np.ndarray
+    scales: np.ndarray
+    rounded: tuple[float, float]
+
+
+def quantized(weight: np.ndarray, bits: int) -> Few:
+    """A float32 matrix (n, k), which may be a view, in blocks along k; done on all threads, a piece at a time."""
+    n, k = weight.shape
+    blocks, half = -(-k // BLOCK), 1 << (bits - 1)
+    numbers, scales = np.empty((n, blocks, BLOCK * bits // 8), np.uint8), np.empty((n, blocks), np.float32)
+
+    def some(first: int) -> tuple[float, float, float]:
+        rows = weight[first : first + count]
+        w = np.zeros((len(rows), blocks, BLOCK), np.float32)
+        w.reshape(len(rows), -1)[:, :k] = rows
+        most, least = w.max(-1), w.min(-1)
+        sign = np.where(most > -least, np.float32(1), np.float32(-1))
+        largest, opposite = np.maximum(most, -least), np.minimum(most, -least)
+        wide = opposite <= largest * np.float32((half - 0.5) / half)
+        scale = np.where(wide, -sign * largest / np.float32(half), largest / np.float32(half - 1))
+        scale[np.abs(scale) < np.finfo(np.float32).tiny] = 0
+        q = np.rint(w / np.where(scale == 0, np.float32(1), scale)[..., None])
+        np.clip(q, -half, half - 1, out=q)
+        off = w - q * scale[..., None]
+        q += half
+        q8 = q.astype(np.uint8)
+        numbers[first : first + count] = q8 if bits == 8 else q8[..., ::2] | q8[..., 1::2] << 4
+        scales[first : first + count] = scale
+        return float(np.square(off).sum(dtype=np.float64)), float(np.square(w).sum(dtype=np.float64)), float(np.abs(off).max())
+
+    count = max(16, _AT_ONCE // k // 16 * 16)
+    found = _each(some, range(0, n, count))
+    error, whole, largest = sum(f[0] for f in found), sum(f[1] for f in found), max(f[2] for f in found)
+    return Few(numbers, scales, (float(np.sqrt(error / whole)) if whole else 0.0, largest))
+
+
+def _each(function: Any, items: range) -> list[Any]:
+    """Results of a function of numpy, which lets other threads run meanwhile."""
+    if min(threads.get_num_threads(), len(items)) < 2:
+        return [function(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads.get_num_threads()) as pool:
+        return list(pool.map(function, items))
+
+
+def few_bits(graph: Graph, bits: int, exact: bool, known: Mapping[str, np.ndarray] | None = None) -> Graph:
+    """The graph with every such product changed.
+
+    Args:
+        graph: with the passes done, or without them.
+        bits: 8 or 4.
+        exact: whether sums are of floats.
+        known: constants of the graphs around it.
+    """
+    constants: dict[str, np.ndarray] = dict(graph.constants)
+    seen = ChainMap(constants, dict(known or {}))
+    names = Names((*seen, *(v.name for v in graph.inputs)), "~", 0)
+    names.take(name for node in graph.nodes for name in node.outputs)
+    made: dict[tuple[str, bool, float], tuple[Any, Few]] = {}  # of matrices that several nodes read
+    nodes: list[Node] = []
+
+    def constant(array: np.ndarray, hint: str) -> str:
+        constants[name := names(hint)] = array
+        return name
+
+    def few(name: str, turned: bool, factor: float) -> tuple[Any, Few]:
+        key = name, turned, factor
+        if key not in made:
+            weight = seen[name].T if turned else seen[name]
+            found = quantized(weight if factor == 1 else weight * np.float32(factor), bits)
+            unread(weight)  # those of a file are not in memory any more
+            made[key] = (constant(found.numbers, f"{name} int{bits}"), constant(found.scales, f"{name} scales")), found
+        return made[key]
+
+    for node in graph.nodes:
+        inner = {
+            name: few_bits(value, bits, exact, seen) if isinstance(value, Graph) else value
+            for name, value in node.attributes.items()
+        }
+        product = _product(node, seen)
+        if product is None:
+            nodes.append(Node(node.op, node.inputs, node.outputs, inner))
+            continue
+        (numbers, scales), found = few(str(node.inputs[1]), product.turned, product.factor)
+        n, k = len(found.numbers), product.terms
+        bias = product.bias
+        inputs: tuple[str | None, ...] = (node.inputs[0], numbers, scales)
+        if isinstance(bias, np.ndarray):
+            bias = constant(np.ascontiguousarray(np.broadcast_to(bias, (n,)), np.float32), f"{node.inputs[2]} of {n}")
+        attributes = {"N": n, "K": k, "bits": bits, "block_size": BLOCK, "rounded": found.rounded}
+        if not exact:
+            attributes["accuracy_level"] = _INTEGER
+        last = {"activation": inner["activation"]} if "activation" in inner else {}
+        inputs = inputs if bias is None else (*inputs, None, None, bias)
+        if product.residual is None:
+            nodes.append(Node("MatMulNBits", inputs, node.outputs, {**attributes, **last}))
+        else:
+            summed = names(f"{node.outputs[0]} alone")
+            nodes.append(Node("MatMulNBits", inputs, (summed,), attributes))
+            nodes.append(Node("Add", (summed, product.residual), node.outputs, last))
+    read = {name for node in nodes for name in (*node.inputs, *captured(node))} | {v.name for v in graph.outputs}
+    kept = {name: array for name, array in constants.items() if name in read}
+    return Graph(graph.inputs, graph.outputs, tuple(nodes), kept, graph.values)
+
+
+class _Product(NamedTuple):
+    """A product that becomes one with weights of few bits: of x and the matrix, or what it is `turned`, times `factor`.
+
+    Attributes:
+        bias: the name of a vector, or one of numbers.
+    """
+
+    terms: int
+    turned: bool
+    factor: float = 1.0
+    bias: str | np.ndarray | None = None
+    residual: str | None = None
+
+
+def _product(node: Node, known: Mapping[str, np.ndarray]) -> _Product | None:
+    """The node as such a product; None where it is none, or its matrix stays."""
+    get = node.attributes.get
+    turned = node.op == "MatMul" or (node.op == "Gemm" and not get("transB", 0))
+    if not (turned or node.op in ("Linear", "Gemm")) or len(node.inputs) < 2 or get("half") or get("transA"):
+        return None
+    weight = known.get(node.inputs[1] or "")
+    if weight is None or weight.ndim != 2 or weight.dtype != np.float32 or weight.size < LEAST:
+        return None
+    terms = weight.shape[0] if turned else weight.shape[1]
+    alpha = float(get("alpha", 1.0))
+    if terms < BLOCK or not np.isfinite((weight.max(), weight.min())).all() or not abs(alpha) < 1e30:
+        return None
+    third = node.inputs[2] if len(node.inputs) > 2 else None
+    if third is None or node.op == "MatMul":
+        return _Product(terms, turned, alpha, None, _fourth(node))
+    bias = known.get(third)
+    if bias is None or bias.dtype != np.float32 or not of_columns(bias, weight.shape[turned]):
+        return None
+    beta = np.float32(get("beta", 1.0))
+    plain = beta == 1 and bias.shape == (weight.shape[turned],)
+    return _Product(terms, turned, alpha, third if plain else bias.reshape(-1) * beta, _fourth(node))
+
+
+def _fourth(node: Node) -> str | None:
+    return node.inputs[3] if len(node.inputs) > 3 else None

@@ -1,0 +1,130 @@
+"""Texts as ids of tokens, and back: the package tokenizers, which reads the ``tokenizer.json`` of a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from .._extras import install
+from .._lazy import imported
+from .._tuples import NamedTuple
+from ..errors import FormatError, MissingExtraError
+from ..formats.source import quote
+from ._settings import Settings, file_in, read_bytes, read_settings
+
+__all__ = ["Tokenizer", "Tokens", "open_tokenizer"]
+
+MOST = 256 << 20  # bytes of tokenizer.json: those of 260,000 tokens have 35 MB
+_SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+
+class Tokens(NamedTuple):
+    """Tokens of one text, or of a pair: ids, which text each is of, where each is in the text, and which are special."""
+
+    ids: list[int]
+    types: list[int]
+    offsets: list[tuple[int, int]]
+    special: list[int]
+
+
+@contextmanager
+def _ours(where: str) -> Iterator[None]:
+    """Meanwhile errors of tokenizers, which has no classes for them, are ours; it also raises panics, which are no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise FormatError(f"{where}: {type(error).__name__}: {str(error)[:200]!a}") from None
+
+
+class Tokenizer:
+    """A tokenizer with the folder's settings. May be used by any number of threads at once: nothing in it changes.
+
+    Args:
+        content: of ``tokenizer.json``.
+        where: beginning of errors.
+        most: tokens that a text, or a pair, is truncated to; None: never.
+        lower: whether texts are in lower case first.
+    """
+
+    def __init__(self, content: bytes, where: str, most: int | None = None, lower: bool = False) -> None:
+        self.where, self.lower = where, lower
+        package = _tokenizers(where)
+        with _ours(where):
+            made: Any = package.Tokenizer.from_str(content.decode("utf-8"))
+            made.no_padding()
+            made.no_truncation()
+            self._whole = made
+            if most is None:
+                self._cut = made
+            else:
+                self._cut = package.Tokenizer.from_str(made.to_str())
+                self._cut.enable_truncation(most, strategy="longest_first")
+            self.special = {token.content: i for i, token in made.get_added_tokens_decoder().items() if token.special}
+
+    def encode(self, texts: Sequence[Any], special: bool = True, cut: bool = True) -> list[Tokens]:
+        """Tokens of texts, or of pairs of them, with the special ones around them; truncated if `cut`."""
+        if self.lower:
+            texts = [text.lower() if isinstance(text, str) else tuple(part.lower() for part in text) for text in texts]
+        with _ours(f"{self.where}: tokenizing"):
+            found = (self._cut if cut else self._whole).encode_batch(list(texts), add_special_tokens=special)
+            return [Tokens(e.ids, e.type_ids, e.offsets, e.special_tokens_mask) for e in found]
+
+    def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
+        """The text of ids."""
+        with _ours(f"{self.where}: decoding"):
+            return str(self._whole.decode([int(i) for i in ids], skip_special_tokens=skip_special))
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a token, None if there is none."""
+        found: int | None = self._whole.token_to_id(token)
+        return found
+
+
+def _tokenizers(where: str) -> Any:
+    try:
+        return imported("tokenizers")
+    except ImportError:
+        raise MissingExtraError(f"{where}: needs tokenizers, which is not installed: {install('text')}") from None
+
+
+class Missing:
+    """In place of a tokenizer that is not there: every use raises the error that says why."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+        self.special: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._error
+
+
+def open_tokenizer(folder: str, what: str, most: int | None, lower: bool) -> Any:
+    """The tokenizer of a folder, or a `Missing` where there is none, or no package that reads it."""
+    path = file_in(folder, "tokenizer.json")
+    where = f"{what}: {os.path.join(folder, 'tokenizer.json')}"
+    if path is None:
+        return Missing(FormatError(f"{where}: is not there: texts need it; ids of tokens can be passed without"))
+    try:
+        return Tokenizer(read_bytes(path, what, MOST), where, most, lower)
+    except MissingExtraError as error:
+        return Missing(error)
+
+
+def special_tokens(settings: Settings, folder: str, what: str) -> dict[str, str]:
+    """Special tokens by their roles (``bos_token``, ...), as tokenizer_config.json or special_tokens_map.json has them."""
+    found: dict[str, str] = {}
+    for source in (read_settings(folder, "special_tokens_map.json", what), settings):
+        for name in _SPECIAL:
+            value = source.values.get(name)
+            if isinstance(value, dict):
+                value = value.get("content")
+            if value is None:
+                continue
+            if not isinstance(value, str):
+                raise FormatError(f"{source.where}: {name} is {quote(value)}: expected a text")
+            found[name] = value
+    return found

@@ -43,7 +43,8 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(("camembert", "xlm-roberta"), "roberta"),
     **dict.fromkeys(("llama", "mistral", "mixtral", "phi3", "qwen2", "qwen3", "qwen3_moe", "smollm3"), "llama"),
     **dict.fromkeys(("gemma", "gemma2", "gemma3_text"), "gemma"),
-    "nomic_bert": "nomic",
+    "deberta-v2": "deberta",
+    **dict.fromkeys(("gte", "new", "nomic_bert"), "nomic"),
 }
 # Ends of architectures' names that say the head otherwise than by "For".
 _HEADS = {"LMHeadModel": "CausalLM", "DoubleHeadsModel": "CausalLM", "ForPreTraining": "", "EncoderModel": "", "Model": ""}
@@ -73,7 +74,8 @@ def network(
     from .weights import Weights
 
     words, arrays = Config(config, where), Weights(weights, where, budget)
-    arrays.begin(getattr(family, "PREFIX", ""))
+    prefix = getattr(family, "PREFIX", ())
+    arrays.begin((prefix,) if isinstance(prefix, str) else prefix)
     if head is None:
         head = _head(words, hasattr(family, "CAUSAL"))
     n = Network(words, arrays, head)

@@ -50,6 +50,7 @@ _KINDS: dict[str, frozenset[str]] = {
     "default": frozenset((_ORIGINAL, "factor")),
     "linear": frozenset(("factor", _ORIGINAL)),
     "dynamic": frozenset(("factor", _ORIGINAL)),
+    "ntk": frozenset(("factor", _ORIGINAL)),
     "llama3": frozenset(("factor", "low_freq_factor", "high_freq_factor", _ORIGINAL)),
     "yarn": frozenset(
         ("factor", "attention_factor", "mscale", "mscale_all_dim", _ORIGINAL, "beta_fast", "beta_slow", "truncate")
@@ -118,6 +119,12 @@ class Rotary:
 
     def _linear(self, positions: str) -> tuple[Any, float]:
         return np.float32(1) / self._powers() / np.float32(self._number("factor")), 1.0
+
+    def _ntk(self, positions: str) -> tuple[Any, float]:
+        """A base that is larger, of all positions, as GTE's own code has it."""
+        factor = self._number("factor")
+        powers = self._powers(self._number("rope_theta") * factor)
+        return np.float32(1) / powers / np.float32(factor ** (2 / self.turned)), 1.0
 
     def _llama3(self, positions: str) -> tuple[Any, float]:
         plain = np.float32(1) / self._powers()

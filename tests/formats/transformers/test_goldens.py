@@ -33,7 +33,7 @@ def test_nothing_runs_in_numpy(tmp_path_factory: pytest.TempPathFactory, name: s
 
 
 def test_every_family_has_a_golden() -> None:
-    assert {golden(name)[0]["model_type"] for name in CASES} == set(FAMILIES)
+    assert {golden(name)[0]["model_type"] for name in CASES} == set(FAMILIES) - {"new"}  # as "gte"
 
 
 def test_batches_keep_rows_apart(tmp_path: Path) -> None:

@@ -217,6 +217,7 @@ IN_NUMPY = {
     "DequantizeLinear-float16", "DequantizeLinear-output_dtype", "QLinearMatMul-scales a row", "QGemm-alpha",
     "QLinearReduceMean-plain", "QLinearReduceMean-axis gone",
     "QLinearWhere-plain", "QLinearAdd-broadcast, no zero points", "GatherBlockQuantized-bytes",
+    "GatherBlockQuantized-zero points that are floats",
 }  # fmt: skip
 # 20 terms in blocks of 16 of 4 bits each: 1 and -1 in turn, times 0.5 and 2; or, with zero points, 9 - 9 and 7 - 5.
 NIBBLES = np.full((1, 2, 8), 0x79, U8)
@@ -229,6 +230,9 @@ BLOCKS = [
          [[16 + 8], [24]], N=1, K=20, block_size=16, bits=8),
     case("GatherBlockQuantized", "bytes", [np.full((2, 10), 0x79, U8), [-2], array([[0.5, 2], [1, 1]])],
          array([[0.5, -0.5] * 8 + [2, -2] * 2]), block_size=16),
+    case("GatherBlockQuantized", "zero points that are floats",
+         [np.full((2, 10), 0x79, U8), [-2], array([[0.5, 2], [1, 1]]), array([[8.5, 7], [0, 0]])],
+         array([[0.25, -0.75] * 8 + [4, 0] * 2]), block_size=16),
 ]  # fmt: skip
 _ALL = [*BLOCKS, *QUANTIZE, *DEQUANTIZE, *DYNAMIC, *PRODUCTS, *CONVOLUTIONS, *ELEMENTWISE]
 CASES: list[Case] = [c._replace(native=c.data < 2 and c.id not in IN_NUMPY) for c in _ALL]

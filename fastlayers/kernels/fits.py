@@ -14,6 +14,7 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ..errors import ArgumentError, ShapeError
+from .table import KERNELS, Kernel
 from .winograd_points import check_tile, terms_of
 
 __all__ = [
@@ -28,7 +29,7 @@ class Fit(NamedTuple):
 
     Attributes:
         known: letters whose sizes come with the packed weights (or follow from plain arguments), in the order of the call's.
-        axes: for each array argument in the kernel's order one entry for every set of its layout flags, counted in bits (the
+        axes: for each array argument in the table's order one entry for every set of its layout flags, counted in bits (the
             first flag 1, the second 2), or one for all; "a|b" are two ways.
     """
 
@@ -36,78 +37,40 @@ class Fit(NamedTuple):
     axes: Mapping[str, tuple[str, ...]]
 
 
-# b batch or m rows, c and o channels of x and out, dhw and xyz their space; of recurrent layers t time, d directions, i inputs, h
-# and u units of h and of c, z all of a step's outputs.
+# Of kernels that take packed weights or make them, the letters that are known, and the axes of arrays that the table does not
+# tell, since they depend on flags: b batch, c and o channels of x and out, dhw and xyz their space; of recurrent layers as in the
+# table, z all of a step's outputs, q values of h with projections.
 _FIRST, _LAST = "bcdhw", "bdhwc"
 _X = (_FIRST, _LAST, _FIRST, _LAST)  # flags: is x channels-last, is out?
 _OUT = ("boxyz", "boxyz", "bxyzo", "bxyzo")
 _SEQUENCE = {  # flags: batch_first, directions_apart
-    "x": ("tbi", "bti", "tbi", "bti"), "h0": ("dbh",), "c0": ("dbu",), "lengths": ("b|bt",),
-    "out": ("tbz", "btz", "tdbh", "btdh"), "hn": ("dbh",), "cn": ("dbu",),
+    "x": ("tbi", "bti", "tbi", "bti"), "lengths": ("b|bt",), "out": ("tbz", "btz", "tdbh", "btdh"),
 }  # fmt: skip
-_CELL = {name: axes for name, axes in _SEQUENCE.items() if name not in ("c0", "cn")}
-_GATES = {"w_ih": ("dgi",), "w_hh": ("dgh",), "b_ih": ("dg",), "b_hh": ("dg",)}
+_OF_FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "conv": {"x": _X, "out": _OUT, "residual": _OUT},
+    "conv_transpose": {"x": _X, "out": _OUT},
+    "depthwise": {"x": (_FIRST, _LAST), "out": ("boxyz", "bxyzo"), "residual": ("boxyz", "bxyzo")},
+    "winograd": {"x": _X, "out": _OUT, "residual": _OUT},
+    "qconv": {"x": _X, "x_zero": ("1",), "x_scale": ("1",), "out": _OUT},
+    "lstm_pack": {"w_hh": ("dgh", "dgq")},
+    **dict.fromkeys(("lstm", "gru", "rnn"), _SEQUENCE),
+}
+_KNOWN = {
+    "": "linear_pack nbits_pack conv_pack depthwise_pack winograd_pack qconv_pack overlap_add tree_log_prob tree_argmax",
+    "kn": "linear nbits", "co": "conv conv_transpose depthwise winograd qconv", "o": "conv_transpose_pack",
+    "gp": "lstm_pack dynamic_lstm_pack gru_pack rnn_pack", "dihuz": "lstm gru rnn", "dih": "dynamic_lstm",
+    "dhwixyz": "resize", "no": "fft", "n": "tree_ensemble tree_distribution",
+}  # fmt: skip
 
-FITS: dict[str, Fit] = {
-    "linear_pack": Fit("", {"weight": ("nk",), "bias": ("n",)}),
-    "linear": Fit("kn", {"x": ("mk",), "out": ("mn",), "residual": ("mn",)}),
-    "nbits_pack": Fit("", {"weight": ("nbq",), "scale": ("nb",), "zero": ("nb",), "bias": ("n",)}),
-    "nbits": Fit("kn", {"x": ("mk",), "out": ("mn",)}),
-    "conv_pack": Fit("", {"weight": ("oidhw",), "bias": ("o",)}),
-    "conv": Fit("co", {"x": _X, "out": _OUT, "residual": _OUT}),
-    "conv_transpose_pack": Fit("o", {"weight": ("ipdhw",), "bias": ("o",)}),
-    "conv_transpose": Fit("co", {"x": _X, "out": _OUT}),
-    "depthwise_pack": Fit("", {"weight": ("o1dhw",), "bias": ("o",)}),
-    "depthwise": Fit("co", {"x": (_FIRST, _LAST), "out": ("boxyz", "bxyzo"), "residual": ("boxyz", "bxyzo")}),
-    "winograd_pack": Fit("", {"weight": ("oidhw",), "bias": ("o",)}),
-    "winograd": Fit("co", {"x": _X, "out": _OUT, "residual": _OUT}),
-    # g: rows of all gates, p: of all peepholes; with projections w_hh reads q values instead of h
-    "lstm_pack": Fit("gp", {**_GATES, "w_hh": ("dgh", "dgq"), "peephole": ("dp",), "w_hr": ("dqh",)}),
-    "lstm": Fit("dihuz", _SEQUENCE),
-    "dynamic_lstm_pack": Fit(
-        "gp",
-        {
-            "w_ih": ("dgi",), "w_hh": ("dgh",), "ih_zero": ("dg",), "hh_zero": ("dg",), "ih_scale": ("dg",), "hh_scale": ("dg",),
-            "b": ("dg",), "peephole": ("dp",),
-        },
-    ),
-    "dynamic_lstm": Fit(
-        "dih",
-        {
-            "x": ("tbi",), "h0": ("dbh",), "c0": ("dbh",), "lengths": ("b",), "out": ("tdbh",), "hn": ("dbh",), "cn": ("dbh",),
-        },
-    ),
-    "gru_pack": Fit("gp", _GATES),
-    "gru": Fit("dihuz", _CELL),
-    "rnn_pack": Fit("gp", _GATES),
-    "rnn": Fit("dihuz", _CELL),
-    "resize": Fit("dhwixyz", {"x": ("odhwi",), "out": ("oxyzi",)}),
-    "qconv_pack": Fit(
-        "", {"weight": ("oidhw",), "zero": ("o",), "factor": ("o",), "bias": ("o",), "shift": ("o",)}
-    ),
-    "qconv": Fit("co", {"x": _X, "x_zero": ("1",), "x_scale": ("1",), "out": _OUT}),
-    "fft": Fit("no", {"x": ("bl",), "window": ("n",), "out": ("bfo",)}),
-    "overlap_add": Fit("", {"x": ("bfn",), "window": ("n",), "out": ("bl",)}),
-    "tree_ensemble": Fit("n", {"x": ("mk",), "base": ("n",), "out": ("mn",)}),
-    # tables that come as arrays
-    "tree_log_prob": Fit(
-        "",
-        {
-            "x": ("bd",), "weight": ("md",), "bias": ("m",), "targets": ("b",), "starts": ("s",), "points": ("p",),
-            "codes": ("p",), "out": ("b",),
-        },
-    ),
-    "tree_distribution": Fit(
-        "n", {"x": ("bm",), "order": ("m",), "left": ("m",), "right": ("m",), "out": ("bn",)}
-    ),
-    "tree_argmax": Fit(
-        "",
-        {
-            "x": ("bd",), "weight": ("md",), "bias": ("m",), "order": ("m",), "left": ("m",), "right": ("m",), "ids": ("b",),
-            "out": ("b",),
-        },
-    ),
-}  # fmt: skip
+
+def _fit(kernel: Kernel, known: str) -> Fit:
+    named = [kernel.arguments[i].partition("__") for i in kernel.arrays]
+    own = _OF_FLAGS.get(kernel.name, {})
+    return Fit(known, {name: own.get(name) or (axes,) for name, _, axes in named})
+
+
+_LETTERS = {name: known for known, names in _KNOWN.items() for name in names.split()}
+FITS = {kernel.name: _fit(kernel, _LETTERS[kernel.name]) for kernel in KERNELS if kernel.name in _LETTERS}
 
 # Kernel, stride, dilation and pads of a convolution, three axes each, pads in pairs.
 Window = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]

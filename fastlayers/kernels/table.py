@@ -85,7 +85,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("conv_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups")),
     Kernel("conv_half_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups", "half")),
     Kernel("conv", "conv", ("x", "packed", "out", "pads", "mode", "x_last", "out_last", "residual", "activation")),
-    Kernel("conv_transpose_pack", "conv_transpose", ("weight__iodhw", "bias__o", "stride", "dilation", "groups")),
+    Kernel("conv_transpose_pack", "conv_transpose", ("weight__ipdhw", "bias__o", "stride", "dilation", "groups")),
     Kernel("conv_transpose", "conv_transpose", ("x", "packed", "out", "pads", "x_last", "out_last", "activation")),
     Kernel("depthwise_pack", "depthwise", ("weight__o1dhw", "bias__o", "stride", "dilation", "channels")),
     Kernel("depthwise", "depthwise", ("x", "packed", "out", "pads", "mode", "channels_last", "residual", "activation")),
@@ -107,7 +107,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel(
         "lstm",
         "recurrent",
-        ("x", "packed", "h0__dbh", "c0__dbh", "lengths__b", "out", "hn__dbh", "cn__dbh", *_RECURRENT_FLAGS),
+        ("x", "packed", "h0__dbh", "c0__dbu", "lengths__b", "out", "hn__dbh", "cn__dbu", *_RECURRENT_FLAGS),
     ),
     Kernel("gru_pack", "recurrent", (*_RECURRENT_WEIGHTS, "options")),
     Kernel("gru", "recurrent", ("x", "packed", "h0__dbh", "lengths__b", "out", "hn__dbh", *_RECURRENT_FLAGS)),
@@ -139,7 +139,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("adaptive_pool", "adaptive", ("x", "out", "op", "channels_last")),
     Kernel("time_pool", "time_pooling", ("x", "lengths__n", "mask__nt", "out__nc", "op", "batch_first"), variants=_NOT_JIT),
     Kernel("resize_pack", "resize", ("axes", "size"), variants=_NOT_JIT),
-    Kernel("resize", "resize", ("x__odhwi", "packed", "out__odhwi"), variants=_NOT_JIT),
+    Kernel("resize", "resize", ("x__odhwi", "packed", "out__oxyzi"), variants=_NOT_JIT),
     Kernel("grid_sample", "grid", ("x__ncp", "grid__nor", "out__nco", "size", "mode", "border", "aligned"), variants=_HOST),
     Kernel("roi_pool", "regions", ("x", "boxes__k5", "out", "scale", "channels_last"), variants=_NOT_JIT),
     Kernel(
@@ -256,7 +256,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("lookup", "quantize", ("x", "table", "out"), variants=_HOST),
     Kernel("qbinary", "quantize", ("a__omi", "b__omi", "out__omi", "op", "options"), variants=_HOST),
     Kernel("qpool", "quantize", ("x", "out", "kernel", "stride", "dilation", "pads", "op", "source", "options"), variants=_HOST),
-    Kernel("pad", "padding", ("x__odhwi", "out__odhwi", "pads", "mode", "value")),
+    Kernel("pad", "padding", ("x__odhwi", "out__oxyzi", "pads", "mode", "value")),
 )
 
 # The codes below are those of the engine too: the build makes its enums of these tables.

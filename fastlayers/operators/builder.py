@@ -37,8 +37,7 @@ _AXES: dict[str, list[tuple[int, str, str]]] = {
     ]
     for kernel in KERNELS
 }
-# Axes that are the result's own, a group's, or the state's where there are projections.
-_OWN = {"conv_transpose_pack": "o", "lstm_pack": "h", "pad": "dhw", "resize": "dhw", "lstm": "h"}
+_OWN = {"lstm_pack": "h"}  # with projections, w_hh has their number
 # What another argument says has its last two axes the other way round.
 _TURNED = {
     (kernel.name, name): kernel.arguments.index(flag)

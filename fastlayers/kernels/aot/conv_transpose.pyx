@@ -112,7 +112,7 @@ cdef bint mergeable(const Axis *axis, int64_t og) noexcept nogil:
     return panels_size(axis.stride * og, 1) < axis.stride * panels_size(og, 1)
 
 
-def conv_transpose_pack(cnp.ndarray weight__iodhw, cnp.ndarray bias__o, stride, dilation, int64_t groups):
+def conv_transpose_pack(cnp.ndarray weight__ipdhw, cnp.ndarray bias__o, stride, dilation, int64_t groups):
     """Weights (c, o / groups, kd, kh, kw) of a transposed convolution with its stride, dilation and groups."""
     cdef PackedConvTranspose packed = PackedConvTranspose.__new__(PackedConvTranspose)
     cdef int64_t axis, g, rd, rh, rw, k, n, number = 0, total = 0, along
@@ -120,17 +120,17 @@ def conv_transpose_pack(cnp.ndarray weight__iodhw, cnp.ndarray bias__o, stride, 
     cdef int64_t steps[2][3]
     cdef cnp.ndarray part
     cdef const float *w
-    known[0] = groups * weight__iodhw.shape[1] if weight__iodhw.ndim > 1 else 0
-    check_groups("conv_transpose_pack", "groups", groups, weight__iodhw.shape[0] if weight__iodhw.ndim > 0 else 0)
-    PACK.check(known, (weight__iodhw, bias__o), 0)
+    known[0] = groups * weight__ipdhw.shape[1] if weight__ipdhw.ndim > 1 else 0
+    check_groups("conv_transpose_pack", "groups", groups, weight__ipdhw.shape[0] if weight__ipdhw.ndim > 0 else 0)
+    PACK.check(known, (weight__ipdhw, bias__o), 0)
     read_steps("conv_transpose_pack", stride, dilation, steps[0], steps[1])
     if stride[0] * stride[1] * stride[2] > PHASES:
         raise LimitError(f"conv_transpose: stride is {tuple(stride)}: expected a product of at most {PHASES}, its number of phases")
-    packed.groups, packed.ig, packed.og = groups, weight__iodhw.shape[0] // max(groups, <int64_t>1), weight__iodhw.shape[1]
+    packed.groups, packed.ig, packed.og = groups, weight__ipdhw.shape[0] // max(groups, <int64_t>1), weight__ipdhw.shape[1]
     packed.ntaps = 1
     for axis in range(3):
-        plan_axis(&packed.axes[axis], weight__iodhw.shape[2 + axis], stride[axis], dilation[axis])
-        packed.ntaps *= weight__iodhw.shape[2 + axis]
+        plan_axis(&packed.axes[axis], weight__ipdhw.shape[2 + axis], stride[axis], dilation[axis])
+        packed.ntaps *= weight__ipdhw.shape[2 + axis]
     packed.merged = mergeable(&packed.axes[2], packed.og)
     along = 1 if packed.merged else packed.axes[2].stride
     packed.columns = n = packed.og * (packed.axes[2].stride if packed.merged else 1)
@@ -138,7 +138,7 @@ def conv_transpose_pack(cnp.ndarray weight__iodhw, cnp.ndarray bias__o, stride, 
     packed.nbytes = groups * panels_size(n, k) * sizeof(float)
     packed.b = <float *>need(packed.nbytes, "conv_transpose_pack")
     packed.starts = <int64_t *>need(packed.axes[0].stride * packed.axes[1].stride * along * sizeof(int64_t), "conv_transpose_pack")
-    whole = weight__iodhw.reshape((groups, packed.ig, packed.og, *np.shape(weight__iodhw)[2:]))
+    whole = weight__ipdhw.reshape((groups, packed.ig, packed.og, *np.shape(weight__ipdhw)[2:]))
     for rd in range(packed.axes[0].stride):
         some = whole[:, :, :, taps_of(&packed.axes[0], rd)]
         for rh in range(packed.axes[1].stride):

@@ -70,11 +70,11 @@ def pad_kernel(x: F32, out: F32, p: Plan) -> None:
 
 
 @on_device
-def pad(x__odhwi: Array, out__odhwi: Array, pads: Sequence[int], mode: int, value: float) -> None:
+def pad(x__odhwi: Array, out__oxyzi: Array, pads: Sequence[int], mode: int, value: float) -> None:
     """Copies x (o, d, h, w, i) into the middle of `out` and fills the rest: with `value`, or from x as the mode says."""
-    total = out__odhwi.size
+    total = out__oxyzi.size
     if total:
         _, *sizes = x__odhwi.shape
-        (d, h, w, inner), (out_d, out_h, out_w) = sizes, out__odhwi.shape[1:4]
+        (d, h, w, inner), (out_d, out_h, out_w) = sizes, out__oxyzi.shape[1:4]
         given = Plan(total, d, h, w, inner, out_d, out_h, out_w, pads[0], pads[2], pads[4], mode, value)
-        pad_kernel.launch(sized(total, BLOCK), BLOCK, x__odhwi.flat, out__odhwi.flat, given)
+        pad_kernel.launch(sized(total, BLOCK), BLOCK, x__odhwi.flat, out__oxyzi.flat, given)

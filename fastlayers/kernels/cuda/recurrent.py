@@ -148,17 +148,17 @@ def lstm(
     x: Array,
     packed: Packed,
     h0__dbh: Array | None,
-    c0__dbh: Array | None,
+    c0__dbu: Array | None,
     lengths__b: Array | None,
     out: Array | None,
     hn__dbh: Array | None,
-    cn__dbh: Array | None,
+    cn__dbu: Array | None,
     batch_first: bool,
     directions_apart: bool,
     reverse: bool,
 ) -> None:
     """Runs a sequence through all directions of an LSTM, as the reference explains."""
-    states = (h0__dbh, c0__dbh), (hn__dbh, cn__dbh)
+    states = (h0__dbh, c0__dbu), (hn__dbh, cn__dbu)
     _run(reference.lstm, x, packed, *states, lengths__b, out, batch_first, directions_apart, reverse)
 
 

@@ -92,15 +92,15 @@ def _resize(four: bool) -> Kernel:
 
 
 @on_device
-def resize(x__odhwi: Array, packed: Packed, out__odhwi: Array) -> None:
+def resize(x__odhwi: Array, packed: Packed, out__oxyzi: Array) -> None:
     """out[o, d, h, w, i] = the sum over the taps of d, h and w of their weights times x there; taps of weight 0 are left out."""
-    fits("resize", packed.sizes, (x__odhwi, out__odhwi))
-    if not out__odhwi.size:
+    fits("resize", packed.sizes, (x__odhwi, out__oxyzi))
+    if not out__oxyzi.size:
         return
     _, *size, inner = x__odhwi.shape
-    four = inner % 4 == 0 and x__odhwi.aligned and out__odhwi.aligned
+    four = inner % 4 == 0 and x__odhwi.aligned and out__oxyzi.aligned
     each = 4 if four else 1
-    n = out__odhwi.size // each
+    n = out__oxyzi.size // each
     tables = [part for both in zip(packed.places, packed.weight, strict=True) for part in (both[0].flat, both[1].flat)]
-    where = Plan(n, inner // each, *size, *out__odhwi.shape[1:4], *packed.taps)
-    _resize(four).launch(sized(n, BLOCK), BLOCK, x__odhwi.flat, out__odhwi.flat, *tables, where)
+    where = Plan(n, inner // each, *size, *out__oxyzi.shape[1:4], *packed.taps)
+    _resize(four).launch(sized(n, BLOCK), BLOCK, x__odhwi.flat, out__oxyzi.flat, *tables, where)

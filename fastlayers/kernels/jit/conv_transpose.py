@@ -124,14 +124,14 @@ class Packed(NamedTuple):
 
 
 def conv_transpose_pack(
-    weight__iodhw: np.ndarray, bias__o: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int
+    weight__ipdhw: np.ndarray, bias__o: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Packed:
     """Weights (c, o / groups, kd, kh, kw) of a transposed convolution with its stride, dilation and groups."""
-    known = (groups * weight__iodhw.shape[1],) if weight__iodhw.ndim > 1 else (0,)
-    fits_taps("conv_transpose_pack", (weight__iodhw, bias__o), stride, dilation, groups, known)
-    c, og, *kernel = weight__iodhw.shape
+    known = (groups * weight__ipdhw.shape[1],) if weight__ipdhw.ndim > 1 else (0,)
+    fits_taps("conv_transpose_pack", (weight__ipdhw, bias__o), stride, dilation, groups, known)
+    c, og, *kernel = weight__ipdhw.shape
     ig = c // max(groups, 1)
-    whole = weight__iodhw.reshape(groups, ig, og, *kernel)
+    whole = weight__ipdhw.reshape(groups, ig, og, *kernel)
     # The taps of a phase; those that read earlier inputs first: the last ones.
     taps = [
         [[t for t in reversed(range(k)) if t * d % s == r] for r in range(s)]

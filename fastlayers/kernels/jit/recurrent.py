@@ -446,17 +446,17 @@ def lstm(
     x: np.ndarray,
     packed: Packed,
     h0__dbh: np.ndarray | None,
-    c0__dbh: np.ndarray | None,
+    c0__dbu: np.ndarray | None,
     lengths__b: np.ndarray | None,
     out: np.ndarray | None,
     hn__dbh: np.ndarray | None,
-    cn__dbh: np.ndarray | None,
+    cn__dbu: np.ndarray | None,
     batch_first: bool,
     directions_apart: bool,
     reverse: bool,
 ) -> None:
     """Runs a sequence through all directions of an LSTM; arguments as in `reference/recurrent.py`."""
-    _run(x, packed, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh, batch_first, directions_apart, reverse)
+    _run(x, packed, h0__dbh, c0__dbu, lengths__b, out, hn__dbh, cn__dbu, batch_first, directions_apart, reverse)
 
 
 def gru(

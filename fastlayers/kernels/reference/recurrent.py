@@ -104,11 +104,11 @@ def lstm(
     x: np.ndarray,
     packed: Packed,
     h0__dbh: np.ndarray | None,
-    c0__dbh: np.ndarray | None,
+    c0__dbu: np.ndarray | None,
     lengths__b: np.ndarray | None,
     out: np.ndarray | None,
     hn__dbh: np.ndarray | None,
-    cn__dbh: np.ndarray | None,
+    cn__dbu: np.ndarray | None,
     batch_first: bool,
     directions_apart: bool,
     reverse: bool,
@@ -118,12 +118,12 @@ def lstm(
     Args:
         x: (t, b, i), or (b, t, i) if `batch_first`.
         packed: what `lstm_pack` made.
-        h0__dbh, c0__dbh: the states before the first step, (d, b, h), or (d, b, q) of h with projections; None is zeros.
+        h0__dbh, c0__dbu: the states before the first step, (d, b, h), or (d, b, q) of h with projections; None is zeros.
         lengths__b: int32, how many steps each sequence has, 0 .. t; or bool (b, t): which steps it has, all others being passed
             over; None: all t. Where it has none, out is zero and x is not read.
         out: receives h of every step, with projections of size q: (t, b, d h), or (b, t, d h) if `batch_first`; with
             `directions_apart` (t, d, b, h), or (b, t, d, h). None if it is not wanted.
-        hn__dbh, cn__dbh: receive the states after the last step of each sequence, (d, b, h), or None.
+        hn__dbh, cn__dbu: receive the states after the last step of each sequence, (d, b, h), or None.
         reverse: the only direction walks from the last step to the first. Of two directions, the second always does. Each step
             writes at its own time, and a sequence begins at its own end.
 
@@ -145,9 +145,9 @@ def lstm(
 
         return step
 
-    given = x, h0__dbh, c0__dbh, lengths__b, out, hn__dbh, cn__dbh
+    given = x, h0__dbh, c0__dbu, lengths__b, out, hn__dbh, cn__dbu
     fits("lstm", packed.fixed, given, batch_first | directions_apart << 1)
-    _run(x, packed, cell, (h0__dbh, c0__dbh), lengths__b, out, (hn__dbh, cn__dbh), batch_first, directions_apart, reverse)
+    _run(x, packed, cell, (h0__dbh, c0__dbu), lengths__b, out, (hn__dbh, cn__dbu), batch_first, directions_apart, reverse)
 
 
 def _lstm_gates(

@@ -27,16 +27,16 @@ def resize_pack(axes: Sequence[Any], size: Sequence[int]) -> Packed:
     return Packed(copies, resized_sizes(axes, size))
 
 
-def resize(x__odhwi: np.ndarray, packed: Packed, out__odhwi: np.ndarray) -> None:
+def resize(x__odhwi: np.ndarray, packed: Packed, out__oxyzi: np.ndarray) -> None:
     """out[o, d, h, w, i] = the sum over the taps of d, h and w of their weights times x there; taps of weight 0 are left out."""
-    fits("resize", packed.sizes, (x__odhwi, out__odhwi))
+    fits("resize", packed.sizes, (x__odhwi, out__oxyzi))
     exact = all(axis is None or axis[1] is None for axis in packed.axes)
     y = x__odhwi if exact else x__odhwi.astype(np.float64)
     for at, axis in enumerate(packed.axes, 1):
         if axis is not None:
             y = along(y, axis, at)
     with np.errstate(over="ignore"):
-        out__odhwi[...] = y
+        out__oxyzi[...] = y
 
 
 def along(y: np.ndarray, table: tuple[np.ndarray, np.ndarray | None], at: int) -> np.ndarray:

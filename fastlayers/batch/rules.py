@@ -565,7 +565,7 @@ NAMED: dict[str, Rule] = {
         (_attention, "Attention DotAttention"),
         (_scaled, "ScaledAttention"),
         (_matmul, "FusedMatMul"),
-        (_product, "MatMulInteger MatMulIntegerToFloat QGemm QLinearMatMul"),
+        (_product, "MatMulBnb4 MatMulInteger MatMulIntegerToFloat QGemm QLinearMatMul"),
         (_experts, "MoE QMoE"),
         (_quantize, "DequantizeLinear QuantizeLinear"),
         (_qsoftmax, "QLinearSoftmax"),

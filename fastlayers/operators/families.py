@@ -61,7 +61,7 @@ FAMILIES: dict[str, str] = {
     "pooling": "AdaptivePool AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool TimePool",
     "positional": "AxisPositions RotaryTables RotaryTablesAt SinusoidalEncoding",
     "positional_rotary": "RotaryEmbedding",
-    "quantized.blocks": "MatMulNBits",
+    "quantized.blocks": "MatMulBnb4 MatMulNBits",
     "quantized.experts": "MoE QMoE",
     "quantized.gather": "GatherBlockQuantized",
     "quantized.conv": "ConvInteger QLinearConv",

@@ -140,9 +140,9 @@ WRONG: list[tuple[str, dict[int, Any], dict[str, Any]]] = [
     ("input 11 has shape", {11: lambda a: a[:, :-1]}, {}),
     ("input 2 has dtype", {2: lambda a: a.astype(np.int32)}, {}),
     ("input 6 has NaN", {6: lambda a: a * np.float32(np.nan)}, {}),
-    ("quant_type=fp4", {}, {"quant_type": "fp4"}),
-    ("use_sparse_mixer", {}, {"use_sparse_mixer": 1}),
-    ("weights_prepacked", {}, {"weights_prepacked": 1}),
+    ("quant_type=.fp4", {}, {"quant_type": "fp4"}),
+    ("use_sparse_mixer=1", {}, {"use_sparse_mixer": 1}),
+    ("weights_prepacked=1", {}, {"weights_prepacked": 1}),
 ]
 
 
@@ -195,3 +195,24 @@ def test_caches_that_are_too_small_are_refused(text: str, change: dict[str, int]
     file = model("GroupQueryAttention", inputs, (), 3, num_heads=1, kv_num_heads=1, sliding_window_cache=1, **change)
     with pytest.raises(Error, match=text):
         fl.load(file)
+
+
+# ---- convolutions with a state ------------------------------------------------------------------------------------------
+
+
+def test_convolutions_with_a_state_are_those_of_onnxruntime(variant: str) -> None:
+    for activation, bias, steps in itertools.product(("none", "silu"), (False, True), (1, 2, 7)):
+        inputs: Arrays = [normal(2, 6, steps), normal(6, 1, 3), normal(6) if bias else None, normal(2, 6, 2)]
+        file = model("CausalConvWithState", inputs, (0, 3), 2, activation=activation, ndim=1)
+        want, got = session(file).run(None, feeds_of(inputs, (0, 3))), fl.load(file).run(feeds_of(inputs, (0, 3)))
+        np.testing.assert_allclose(got["y0"], want[0], rtol=0, atol=2e-6)
+        np.testing.assert_array_equal(got["y1"], want[1])
+
+
+@pytest.mark.parametrize("attribute", ["ndim=2", "dilation=2", "channels_last=1", "state_window=2", "activation='tanh'"])
+def test_other_convolutions_with_a_state_are_refused(attribute: str) -> None:
+    inputs: Arrays = [normal(2, 6, 5), normal(6, 1, 3), None, normal(2, 6, 2)]
+    name, value = attribute.split("=")
+    given = {name: value.strip("'") if "'" in value else int(value)}
+    with pytest.raises(Error, match=attribute if "'" not in value else "activation is 'tanh'"):
+        fl.load(model("CausalConvWithState", inputs, (0, 3), 2, **given))

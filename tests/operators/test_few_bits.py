@@ -92,6 +92,69 @@ def test_integer_products_are_near_those_of_onnxruntime(bits: int, variant: str)
             np.testing.assert_array_equal(*strict)
 
 
+@pytest.mark.parametrize("kind", [0, 1])
+def test_products_of_sixteen_numbers_are_those_of_onnxruntime(kind: int, variant: str) -> None:
+    rng = np.random.default_rng(kind)
+    """With transB=0 it gives what is in its memory by chance."""
+    for block, (n, k) in itertools.product((16, 64, 256), ((33, 100), (7, 31), (64, 512))):
+        packed = rng.integers(0, 256, -(-n * k // 2)).astype(np.uint8)
+        largest = rng.uniform(0.1, 2, -(-n * k // block)).astype(np.float32)
+        attributes = {"K": k, "N": n, "block_size": block, "quant_type": kind}
+        file = model("MatMulBnb4", ("x", TensorProto.FLOAT, ("m", k)), [packed, largest], **attributes)
+        compare(file, rng.standard_normal((3, k)).astype(np.float32), 2e-6)
+
+
+WRONG: list[tuple[str, str, dict[int, Any], dict[str, int]]] = [
+    ("MatMulNBits", "bits=3", {}, {"bits": 3}),
+    ("MatMulNBits", "block_size=24", {}, {"block_size": 24}),
+    ("MatMulNBits", "block_size=8", {}, {"block_size": 8}),
+    ("MatMulNBits", "K=0", {}, {"K": 0}),
+    ("MatMulNBits", "N=-1", {}, {"N": -1}),
+    ("MatMulNBits", "input 1 has shape", {}, {"K": 1 << 62, "N": 1 << 62}),
+    ("MatMulNBits", "input 1 has shape", {0: lambda a: a[:, :-1]}, {}),
+    ("MatMulNBits", "input 1 has shape", {}, {"K": 129}),
+    ("MatMulNBits", "input 2 has shape", {1: lambda a: a[:-1]}, {}),
+    ("MatMulNBits", "input 3 has shape", {2: lambda a: a[:, :1]}, {}),
+    ("MatMulNBits", "input 5 has shape", {4: lambda a: a[:-1]}, {}),
+    ("MatMulNBits", "g_idx has shape", {3: lambda a: np.zeros(99, np.int32)}, {}),
+    ("MatMulNBits", "g_idx has dtype", {3: lambda a: np.zeros(100, np.int64)}, {}),
+    ("MatMulNBits", "the weights have dtype", {0: lambda a: a.astype(np.int32)}, {}),
+    ("MatMulNBits", "the scales float16", {1: lambda a: a.astype(np.float16)}, {}),
+    ("MatMulNBits", "the zero points have dtype", {2: lambda a: a.astype(np.int8)}, {}),
+    ("MatMulNBits", "input 2 has NaN", {1: lambda a: a * np.float32(np.inf)}, {}),
+    ("MatMulBnb4", "block_size=24", {}, {"block_size": 24}),
+    ("MatMulBnb4", "quant_type=2", {}, {"quant_type": 2}),
+    ("MatMulBnb4", "input 1 has shape", {0: lambda a: a[:-1]}, {}),
+    ("MatMulBnb4", "input 2 has shape", {1: lambda a: a[:-1]}, {}),
+    ("MatMulBnb4", "input 2 has NaN", {1: lambda a: a * np.float32(np.nan)}, {}),
+    ("MatMulBnb4", "dtypes are", {0: lambda a: a.astype(np.int8)}, {}),
+]
+
+
+@pytest.mark.parametrize(("op", "text", "changes", "attributes"), WRONG, ids=[f"{op}: {text}" for op, text, *_ in WRONG])
+def test_weights_that_do_not_fit_are_refused_at_load(
+    op: str, text: str, changes: dict[int, Any], attributes: dict[str, int]
+) -> None:
+    n, k, block = 6, 100, 32
+    if op == "MatMulNBits":
+        constants: list[Any] = [np.zeros((n, 4, 16), np.uint8), np.ones((n, 4), np.float32), np.zeros((n, 2), np.uint8), None,
+                                np.ones(n, np.float32)]  # fmt: skip
+    else:
+        constants, attributes = [np.zeros(300, np.uint8), np.ones(19, np.float32)], {"quant_type": 0, **attributes}
+    for i, change in changes.items():
+        constants[i] = change(constants[i])
+    made = model(op, ("x", TensorProto.FLOAT, ("m", None)), constants, **{"N": n, "K": k, "block_size": block, **attributes})
+    with pytest.raises(Error, match=text):
+        fl.load(made)
+
+
+def test_blocks_that_are_not_there_are_refused() -> None:
+    constants = [np.zeros((6, 4, 16), np.uint8), np.ones((6, 4), np.float32), None, np.full(100, 4, np.int32)]
+    file = model("MatMulNBits", ("x", TensorProto.FLOAT, ("m", 100)), constants, N=6, K=100, block_size=32)
+    with pytest.raises(Error, match=r"g_idx has 4 .. 4: expected 0 .. 3"):
+        fl.load(file)(np.ones((1, 100), np.float32))
+
+
 def table(rows: int, columns: int, bits: int, kind: str, block: int, zeros: bool, axes: tuple[int, int]) -> bytes:
     """`kind`: "bytes", or the name of a type of four bits."""
     rng = np.random.default_rng(rows)

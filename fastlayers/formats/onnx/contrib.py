@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import FormatError, UnsupportedError
 from ...ir.graph import Graph, Node
 from .contrib_attention import ATTENTION
-from .contrib_nodes import Nodes, Table, refuse, schema
+from .contrib_nodes import Nodes, Table, schema
 
 if TYPE_CHECKING:
     from ...operators.graphs import GraphBuilder
@@ -205,11 +205,8 @@ def _range(node: Node, version: int, make: GraphBuilder) -> list[Node]:
 
 
 def _causal_conv(node: Node, version: int, make: GraphBuilder) -> list[Node]:
-    """ONNX's own: along one axis, with channels first and the last state alone."""
-    given, plain = dict(node.attributes), {"ndim": 1, "dilation": 1, "state_channels_last": -1}
-    name = given.pop("activation", "none")
-    refuse(node, **{f"{key}={value}": value != plain.get(key, 0) for key, value in given.items()})
-    return [Node(node.op, node.inputs, node.outputs, {"activation": name})]
+    """ONNX's own, without the attributes that have but one value here."""
+    return [Node(node.op, node.inputs, node.outputs, {"activation": node.attributes.get("activation", "none")})]
 
 
 _NORM = "axis:i epsilon:f stash_type:i"

@@ -24,6 +24,7 @@ DequantizeLinear 2-3 1 axis:i
 DynamicQuantizeLSTM 11-12 3 activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i
 DynamicQuantizeMatMul 3-5 1
 GatherBlockQuantized 3-4 1 bits:i block_size:i gather_axis:i quantize_axis:i
+MatMulBnb4 3-3 1 K:i! N:i! block_size:i! quant_type:i! training_mode:i transB:i
 MatMulIntegerToFloat 4-7 1
 MatMulNBits 3-6 1 K:i! N:i! accuracy_level:i bits:i block_size:i! weight_prepacked:i
 MoE 5-8 1 {_EXPERTS}
@@ -53,7 +54,7 @@ def _plain(node: Node, version: int, make: Any) -> list[Node]:
 
 
 def _nbits(node: Node, version: int, make: Any) -> list[Node]:
-    """MatMulNBits, whose scales are looked at once, here."""
+    """MatMulNBits and MatMulBnb4, whose scales are looked at once, here."""
     _finite(node, make, 2, 3)
     return [node]
 
@@ -66,16 +67,11 @@ def _finite(node: Node, make: Any, *positions: int) -> None:
 
 
 def _experts(node: Node, version: int, make: Any) -> list[Node]:
-    """MoE and QMoE, with weights as the schema has them: not in an order of some provider's."""
-    given = dict(node.attributes)
-    refuse(
-        node, use_sparse_mixer=given.pop("use_sparse_mixer", 0), weights_prepacked=given.pop("weights_prepacked", 0) > 0,
-        swiglu_limit_after_activation=given.pop("swiglu_limit_after_activation", 0), inputs_after_14=any(node.inputs[15:]),
-        **{f"quant_type={given.get('quant_type')}": given.pop("quant_type", "int") != "int"},
-    )  # fmt: skip
+    """MoE and QMoE, whose inputs from 15 on are those of floats of few bits."""
+    refuse(node, inputs_after_14=any(node.inputs[15:]))
     if node.op == "QMoE":
         _finite(node, make, 3, 6, 9)
-    return [Node(node.op, node.inputs, node.outputs, given)]
+    return [node]
 
 
 def _table() -> dict[str, tuple[Schema, Any]]:
@@ -91,5 +87,5 @@ def _table() -> dict[str, tuple[Schema, Any]]:
     return found
 
 
-_RULES = {"MatMulNBits": _nbits, "MoE": _experts, "QMoE": _experts}
+_RULES = {"MatMulBnb4": _nbits, "MatMulNBits": _nbits, "MoE": _experts, "QMoE": _experts}
 TABLE = _table()

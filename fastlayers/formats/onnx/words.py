@@ -44,6 +44,8 @@ IGNORED: dict[tuple[str, str], dict[str, str]] = {
     ("com.microsoft", "EmbedLayerNormalization"): {"mask_index_type": "for the inference of shapes"},
     ("com.microsoft", "FusedGemm"): {"activation_gamma": "none of the activations has a third parameter"},
     ("com.microsoft", "GroupQueryAttention"): {"qk_norm_epsilon": _REFUSED},
+    ("com.microsoft", "MatMulBnb4"): {"training_mode": _TRAINING},
+    ("com.microsoft", "QMoE"): {"weights_prepacked": "both of the values that it may have are the schema's order"},
     ("com.microsoft", "RotaryEmbedding"): {"rotary_embedding_dim": "the width of the tables says it"},
 }  # fmt: skip
 
@@ -55,6 +57,7 @@ _SCATTER = ("none", "add", "mul", "max", "min")
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 _PAD = ("constant", "reflect", "edge", "wrap")
 _GRID = ("linear", "bilinear", "nearest", "cubic", "bicubic")
+_EXPERTS = {"swiglu_limit_after_activation": (0,), "use_sparse_mixer": (0,)}
 # The values that attributes may have, by operator; those of other domains have the same under the same names.
 VALUES: dict[str, dict[str, tuple[Any, ...]]] = {
     **{op: {"auto_pad": _PADDING} for op in ("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "FusedConv", "LpPool",
@@ -67,11 +70,17 @@ VALUES: dict[str, dict[str, tuple[Any, ...]]] = {
     "BitShift": {"direction": ("LEFT", "RIGHT")},
     "Cast": {"round_mode": ("up", "down", "nearest")},
     "CastLike": {"round_mode": ("up", "down", "nearest")},
+    "CausalConvWithState": {
+        "channels_last": (0,), "dilation": (1,), "input_channel_offset": (0,), "input_channels": (0,), "ndim": (1,),
+        "state_channels_last": (-1,), "state_length": (0,), "state_update_capacity": (0,), "state_window": (0,),
+    },
     "DepthToSpace": {"mode": ("DCR", "CRD")},
     "Gelu": {"approximate": ("none", "tanh")},
     "GridSample": {"mode": _GRID, "padding_mode": ("zeros", "border", "reflection")},
     "MatMulNBits": {"weight_prepacked": (0,)},
+    "MoE": _EXPERTS,
     "Pad": {"mode": _PAD},
+    "QMoE": {**_EXPERTS, "quant_type": ("int",), "weights_prepacked": (-1, 0)},
     "Resize": {
         "mode": ("nearest", "linear", "cubic"),
         "coordinate_transformation_mode": (

@@ -1,8 +1,9 @@
-"""MatMulNBits of ONNX Runtime: a product with weights of 2, 4 or 8 bits whose scales are shared by blocks along the summed axis.
+"""MatMulNBits and MatMulBnb4 of ONNX Runtime: products with weights of few bits whose scales are shared by blocks.
 
-The weights (n, k) are as (n, blocks, bytes of a block), lowest bits first; integer zero points likewise. The kernel keeps them.
+MatMulNBits' weights (n, k) have 2, 4 or 8 bits and blocks along k: they are as (n, blocks, bytes of a block), lowest bits first;
+integer zero points likewise. The kernel keeps them.
 With g_idx, which says the block that each term belongs to, in any order, they become float32 once: as large as if they had never
-been quantized.
+been quantized; so do those of MatMulBnb4, each of which is one of sixteen numbers (4 bits, the first one highest).
 """
 
 from __future__ import annotations
@@ -146,3 +147,65 @@ register(
     lower,
     Traits(time="product", multiply_adds=product, epilogue=("activation",), weights=(1, 2, 3, 5)),
 )
+
+# ---- MatMulBnb4 --------------------------------------------------------------------------------------------------------
+
+# bitsandbytes' numbers: quant_type 0 is FP4 (a sign, then those of the three other bits), 1 NF4.
+_FP4 = (0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
+_NF4 = (
+    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+    -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+    0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+)  # fmt: skip
+_SIXTEEN = (np.array((*_FP4, *(-v for v in _FP4)), np.float32), np.array(_NF4, np.float32))
+
+
+def _bnb4_infer(n: View) -> list[Spec]:
+    """Inputs: x (..., k), the weights (n k / 2 bytes), the largest magnitude of each block of them; without transB x (..., n)."""
+    columns, terms, block, kind = n.get("N"), n.get("K"), n.get("block_size"), n.get("quant_type")
+    if columns < 1 or terms < 1 or block < 16 or block & (block - 1) or kind not in (0, 1):
+        raise n.fail(
+            f"N={columns}, K={terms}, block_size={block}, quant_type={kind}: expected sizes of at least 1, a power of 2 from 16 "
+            "on, and 0 or 1"
+        )
+    x = n.spec(0)
+    if x.dtype.kind != "f" or n.spec(2).dtype != x.dtype or n.spec(1).dtype != np.uint8:
+        raise n.wrong_dtype(f"dtypes are {x.dtype}, {n.spec(1).dtype}, {n.spec(2).dtype}: expected a float, uint8, that float")
+    for i, size in ((1, -(-columns * terms // 2)), (2, -(-columns * terms // block))):
+        shape = n.shape(i)
+        if shape is not None and all(isinstance(d, int) for d in shape) and math.prod(shape) != size:  # type: ignore[arg-type]
+            raise n.fail(f"input {i} has shape {shape}: expected {size} values for N={columns}, K={terms}, block_size={block}")
+    summed, left = (terms, columns) if n.get("transB", 1) else (columns, terms)
+    if x.shape is None:
+        return [Spec(None, x.dtype)]
+    if not x.shape or (isinstance(x.shape[-1], int) and x.shape[-1] != summed):
+        raise n.fail(f"x has shape {x.shape}: expected {summed} along its last axis")
+    return [Spec((*x.shape[:-1], left), x.dtype)]
+
+
+def _bnb4_weights(n: View, packed: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """Weights as (columns of the result, terms of a sum), in float32."""
+    columns, terms = n.get("N"), n.get("K")
+    packed = packed.reshape(-1)
+    numbers = np.stack((packed >> np.uint8(4), packed & np.uint8(15)), -1).reshape(-1)[: columns * terms]
+    made = _SIXTEEN[n.get("quant_type")][numbers] * np.repeat(largest.reshape(-1), n.get("block_size"))[: columns * terms]
+    made = made.astype(np.float32).reshape(columns, terms)
+    return np.ascontiguousarray(made if n.get("transB", 1) else made.T)
+
+
+def _bnb4_run(n: View, x: np.ndarray, packed: np.ndarray, largest: np.ndarray) -> Arrays:
+    """Summed in float64."""
+    return ((x.astype(np.float64) @ _bnb4_weights(n, packed, largest).T.astype(np.float64)).astype(x.dtype),)
+
+
+def _bnb4_lower(n: View, b: Builder) -> Any:
+    packed, largest = n.value(1), n.value(2)
+    if not n.float32(0, 2) or packed is None or largest is None:
+        return False
+    x, out = b.input(0), b.output(0)
+    x, out = x.view((math.prod(x.shape[:-1]), x.shape[-1])), out.view((math.prod(out.shape[:-1]), out.shape[-1]))
+    b.call("linear", x, b.pack("linear_pack", lambda: (_bnb4_weights(n, packed, largest), None)), out, None, fused(n))
+    return True
+
+
+register("MatMulBnb4", _bnb4_infer, _bnb4_run, _bnb4_lower, Traits(multiply_adds=product))

@@ -32,12 +32,13 @@ _PLACES = {
     "MoE": ((2, 99, 3, 99), (4, 99, 5, 99), (6, 99, 7, 99)),
     "QMoE": ((2, 3, 4, 11), (5, 6, 7, 12), (8, 9, 10, 13)),
 }
+_BITS = "fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits"
 _MIXING = 14  # QMoE: weights of the experts, where the router's numbers are for the choice alone
 _ACTIVATIONS = ("relu", "gelu", "silu", "swiglu", "identity")
 
 
 def _bits(n: View, j: int) -> int:
-    bits: int = n.get(f"fc{j + 1}_expert_weight_bits", n.get("expert_weight_bits", 4))
+    bits: int = n.get(_BITS[j], n.get("expert_weight_bits", 4))
     if bits not in (2, 4, 8):
         raise n.fail(f"expert_weight_bits is {bits}: expected 2, 4 or 8")
     return bits

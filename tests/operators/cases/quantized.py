@@ -232,6 +232,11 @@ BLOCKS = [
          np.array([0, 1] * 10, np.int32)], [[5 - 20], [-15]], N=1, K=20, block_size=16),
     case("MatMulNBits", "a block of 512", [ALL_ONES, np.full((1, 1, 256), 0x7B, U8), array([[0.5]])], [[10], [10]], N=1, K=20,
          block_size=512),
+    # FP4: 1 and -1/2 in turn, in two blocks of 16 and one of 4, times 1, 2 and 3.
+    case("MatMulBnb4", "FP4", [np.ones((1, 18), np.float32), np.full(18, 0x3D, U8), array([1, 2, 3])], [[4 + 1, 7 + 3]], N=2,
+         K=18, block_size=16, quant_type=0),
+    case("MatMulBnb4", "NF4, turned", [array([[1, 2]]), np.full(18, 0xF0, U8), array([1, 2, 3])],
+         [[1 + 4, -1 - 4] * 7 + [1 + 6, -1 - 6] + [2 + 6, -2 - 6]], N=2, K=18, block_size=16, quant_type=1, transB=0),
     case("GatherBlockQuantized", "bytes", [np.full((2, 10), 0x79, U8), [-2], array([[0.5, 2], [1, 1]])],
          array([[0.5, -0.5] * 8 + [2, -2] * 2]), block_size=16),
     case("GatherBlockQuantized", "zero points that are floats",

@@ -1,4 +1,4 @@
-"""Weights of 16 bits: time and error of float16 and bfloat16 next to float32, and next to OpenVINO computing in bfloat16.
+"""Weights of 16, 8 and 4 bits: time and error of each next to float32, and next to OpenVINO computing in bfloat16.
 
     python -m bench.half [--rounds 20] [--only lstm]        needs onnx; openvino where it is installed
     python -m bench.half MODEL.onnx ...                     networks in files
@@ -24,9 +24,9 @@ import numpy as np
 
 import fastlayers as fl
 from bench.timing import Times, add_json, store, take_turns
-from fastlayers.kernels.table import HALVES
 
 STEPS = 50  # of a recurrent layer
+WAYS = ("float32", "float16", "bfloat16", "int8", "int4")  # to store weights
 
 
 def network(op: str, rows: int, k: int, n: int) -> bytes:
@@ -63,7 +63,15 @@ def networks() -> dict[str, bytes]:
         for h in (128, 256, 512, 1024):
             found[f"{op.lower()} {h}, batch 1"] = network(op, 1, h, h)
     found["lstm 512, batch 8"] = network("LSTM", 8, 512, 512)
-    for rows, k, n in ((1, 1024, 1024), (1, 4096, 4096), (1, 1024, 4096), (8, 4096, 4096), (128, 768, 3072)):
+    for rows, k, n in (
+        (1, 1024, 1024),
+        (1, 4096, 4096),
+        (1, 1024, 4096),
+        (8, 4096, 4096),
+        (128, 768, 3072),
+        (1, 2048, 8192),
+        (128, 2048, 8192),
+    ):
         found[f"linear {rows}x{k}x{n}"] = network("linear", rows, k, n)
     return found
 
@@ -116,10 +124,10 @@ def files(paths: Sequence[Path], rounds: int) -> dict[str, dict[str, Times]]:
     """Time and error of networks in files."""
     found: dict[str, dict[str, Times]] = {}
     errors_of = f"{'worst':>8} {'rms':>8}"
-    print(f"{'':44} {'float32':>9} {errors_of} {'float16':>8} {errors_of} {'bfloat16':>8} {errors_of}")
+    print(f"{'':44} {'float32':>9} {errors_of} " + " ".join(f"{way:>8} {errors_of}" for way in WAYS[1:]))
     for path in paths:
-        models = {p: fl.load(path, precision=p) for p in ("default", *HALVES)}
-        given, double = feeds(path, models["default"]), path.with_suffix(".double.npz")
+        models = {way: fl.load(path, weights=way) for way in WAYS}
+        given, double = feeds(path, models["float32"]), path.with_suffix(".double.npz")
         if double.exists():
             with np.load(double) as file:
                 wanted = [file[name] for name in sorted(file.files)]
@@ -128,9 +136,9 @@ def files(paths: Sequence[Path], rounds: int) -> dict[str, dict[str, Times]]:
         calls = {p: partial(model.run, given) for p, model in models.items()}
         results = {p: errors(list(call().values()), wanted) for p, call in calls.items()}
         times = found[path.stem] = take_turns(calls, rounds)
-        line = f"{path.stem:44} {times['default'].best * 1e3:9.3f}"
+        line = f"{path.stem:44} {times['float32'].best * 1e3:9.3f}"
         for p, (worst, rms) in results.items():
-            line += "" if p == "default" else f" {times['default'].best / times[p].best:8.2f}"
+            line += "" if p == "float32" else f" {times['float32'].best / times[p].best:8.2f}"
             line += f" {worst:8.1e} {rms:8.1e}"
         print(line, flush=True)
     return found
@@ -150,24 +158,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.models:
         store(options.json, files(options.models, options.rounds))
         return
-    print(f"{'':22} {'float32':>9} {'float16':>8} {'error':>8} {'bfloat16':>8} {'error':>8} {'openvino':>8} {'error':>8}")
+    print(f"{'':22} {'float32':>9} " + " ".join(f"{way:>8} {'error':>8}" for way in (*WAYS[1:], "openvino")))
     found: dict[str, dict[str, Times]] = {}
     for name, file in networks().items():
         if options.only not in name:
             continue
-        models = {p: fl.load(file, precision=p) for p in ("default", "float16", "bfloat16")}
-        x = np.random.default_rng(1).normal(size=models["default"].inputs[0].shape).astype(np.float32)
+        models = {way: fl.load(file, weights=way) for way in WAYS}
+        x = np.random.default_rng(1).normal(size=models["float32"].inputs[0].shape).astype(np.float32)
         calls: dict[str, Callable[[], Any]] = {p: partial(model, x) for p, model in models.items()}
         peer = openvino(file, x)
         if peer is not None:
             calls["openvino"] = peer
         results = {key: np.array(call()).reshape(-1) for key, call in calls.items()}
         times = found[name] = take_turns(calls, options.rounds)
-        whole = results.pop("default")
-        line = f"{name:22} {times['default'].best * 1e3:9.3f}"
+        whole = results.pop("float32")
+        line = f"{name:22} {times['float32'].best * 1e3:9.3f}"
         for key, result in results.items():
             error = np.abs(result - whole).max() / np.abs(whole).max()
-            line += f" {times['default'].best / times[key].best:8.2f} {error:8.1e}"
+            line += f" {times['float32'].best / times[key].best:8.2f} {error:8.1e}"
         print(line, flush=True)
     store(options.json, found)
 

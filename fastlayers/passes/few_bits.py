@@ -29,7 +29,7 @@ __all__ = ["BLOCK", "LEAST", "Few", "few_bits", "quantized"]
 
 BLOCK = 32
 LEAST = 1 << 14
-_AT_ONCE = 1 << 18  # weights: what is computed of them stays in a second-level cache
+_AT_ONCE = 1 << 16  # weights: what is computed of them stays in a second-level cache
 _INTEGER = 4  # accuracy_level of ONNX Runtime's MatMulNBits: sums of integers, of blocks of x that are rounded to 8 bits
 
 
@@ -47,15 +47,27 @@ class Few(NamedTuple):
     rounded: tuple[float, float]
 
 
-def quantized(weight: np.ndarray, bits: int) -> Few:
-    """A float32 matrix (n, k), which may be a view, in blocks along k; done on all threads, a piece at a time."""
+def quantized(weight: np.ndarray, bits: int) -> Few | None:
+    """A float32 matrix (n, k), which may be a view, in blocks along k; done on all threads, a piece at a time.
+
+    None if a weight is not finite.
+    """
     n, k = weight.shape
     blocks, half = -(-k // BLOCK), 1 << (bits - 1)
     numbers, scales = np.empty((n, blocks, BLOCK * bits // 8), np.uint8), np.empty((n, blocks), np.float32)
+    count = min(n, max(16, _AT_ONCE // k // 16 * 16))
+    spare: list[tuple[np.ndarray, np.ndarray]] = []  # what threads compute in
 
     def some(first: int) -> tuple[float, float, float]:
+        with np.errstate(all="ignore"):  # what is not finite is found
+            return rounded(first)
+
+    def rounded(first: int) -> tuple[float, float, float]:
         rows = weight[first : first + count]
-        w = np.zeros((len(rows), blocks, BLOCK), np.float32)
+        buffers = (
+            spare.pop() if spare else (np.zeros((count, blocks, BLOCK), np.float32), np.empty((count, blocks, BLOCK), np.float32))
+        )
+        w, q = (buffer[: len(rows)] for buffer in buffers)
         w.reshape(len(rows), -1)[:, :k] = rows
         most, least = w.max(-1), w.min(-1)
         sign = np.where(most > -least, np.float32(1), np.float32(-1))
@@ -63,19 +75,29 @@ def quantized(weight: np.ndarray, bits: int) -> Few:
         wide = opposite <= largest * np.float32((half - 0.5) / half)
         scale = np.where(wide, -sign * largest / np.float32(half), largest / np.float32(half - 1))
         scale[np.abs(scale) < np.finfo(np.float32).tiny] = 0
-        q = np.rint(w / np.where(scale == 0, np.float32(1), scale)[..., None])
-        np.clip(q, -half, half - 1, out=q)
-        off = w - q * scale[..., None]
-        q += half
-        q8 = q.astype(np.uint8)
-        numbers[first : first + count] = q8 if bits == 8 else q8[..., ::2] | q8[..., 1::2] << 4
         scales[first : first + count] = scale
-        return float(np.square(off).sum(dtype=np.float64)), float(np.square(w).sum(dtype=np.float64)), float(np.abs(off).max())
+        if not np.isfinite(scale).all():
+            return np.nan, np.nan, np.nan
+        np.divide(w, np.where(scale == 0, np.float32(1), scale)[..., None], out=q)
+        np.clip(np.rint(q, out=q), -half, half - 1, out=q)
+        q8 = (q + np.float32(half)).astype(np.uint8)
+        numbers[first : first + count] = q8 if bits == 8 else q8[..., ::2] | q8[..., 1::2] << 4
+        whole = _squares(w)
+        np.subtract(w, np.multiply(q, scale[..., None], out=q), out=q)
+        found = _squares(q), whole, float(max(q.max(), -q.min()))
+        spare.append(buffers)
+        return found
 
-    count = max(16, _AT_ONCE // k // 16 * 16)
-    found = _each(some, range(0, n, count))
-    error, whole, largest = sum(f[0] for f in found), sum(f[1] for f in found), max(f[2] for f in found)
-    return Few(numbers, scales, (float(np.sqrt(error / whole)) if whole else 0.0, largest))
+    error, whole, largest = (np.array(v) for v in zip(*_each(some, range(0, n, count)), strict=True))
+    if np.isnan(largest).any():
+        return None
+    return Few(numbers, scales, (float(np.sqrt(error.sum() / whole.sum())) if whole.any() else 0.0, float(largest.max())))
+
+
+def _squares(array: np.ndarray) -> float:
+    flat = array.reshape(-1)
+    found = float(np.dot(flat, flat))
+    return found if np.isfinite(found) else float(np.square(flat, dtype=np.float64).sum())
 
 
 def _each(function: Any, items: range) -> list[Any]:
@@ -101,20 +123,22 @@ def few_bits(graph: Graph, bits: int, exact: bool, known: Mapping[str, np.ndarra
     seen = ChainMap(constants, dict(known or {}))
     names = Names((*seen, *(v.name for v in graph.inputs)), "~", 0)
     names.take(name for node in graph.nodes for name in node.outputs)
-    made: dict[tuple[str, bool, float], tuple[Any, Few]] = {}  # of matrices that several nodes read
+    made: dict[tuple[str, bool, float], tuple[Any, Few] | None] = {}  # of matrices that several nodes read
     nodes: list[Node] = []
 
     def constant(array: np.ndarray, hint: str) -> str:
         constants[name := names(hint)] = array
         return name
 
-    def few(name: str, turned: bool, factor: float) -> tuple[Any, Few]:
+    def few(name: str, turned: bool, factor: float) -> tuple[Any, Few] | None:
         key = name, turned, factor
         if key not in made:
             weight = seen[name].T if turned else seen[name]
             found = quantized(weight if factor == 1 else weight * np.float32(factor), bits)
             unread(weight)  # those of a file are not in memory any more
-            made[key] = (constant(found.numbers, f"{name} int{bits}"), constant(found.scales, f"{name} scales")), found
+            made[key] = None
+            if found is not None:
+                made[key] = (constant(found.numbers, f"{name} int{bits}"), constant(found.scales, f"{name} scales")), found
         return made[key]
 
     for node in graph.nodes:
@@ -123,10 +147,11 @@ def few_bits(graph: Graph, bits: int, exact: bool, known: Mapping[str, np.ndarra
             for name, value in node.attributes.items()
         }
         product = _product(node, seen)
-        if product is None:
+        matrix = None if product is None else few(str(node.inputs[1]), product.turned, product.factor)
+        if product is None or matrix is None:
             nodes.append(Node(node.op, node.inputs, node.outputs, inner))
             continue
-        (numbers, scales), found = few(str(node.inputs[1]), product.turned, product.factor)
+        (numbers, scales), found = matrix
         n, k = len(found.numbers), product.terms
         bias = product.bias
         inputs: tuple[str | None, ...] = (node.inputs[0], numbers, scales)
@@ -173,7 +198,7 @@ def _product(node: Node, known: Mapping[str, np.ndarray]) -> _Product | None:
         return None
     terms = weight.shape[0] if turned else weight.shape[1]
     alpha = float(get("alpha", 1.0))
-    if terms < BLOCK or not np.isfinite((weight.max(), weight.min())).all() or not abs(alpha) < 1e30:
+    if terms < BLOCK or not np.isfinite(alpha):
         return None
     third = node.inputs[2] if len(node.inputs) > 2 else None
     if third is None or node.op == "MatMul":

@@ -60,6 +60,7 @@ class Growing:
         self._graph, self._program, self._caches = graph, program, caches
         self._segment = program.grown = Segment(caches.main, program.known)
         self._known: dict[int, _Memory] = {}  # by the identity of the first view
+        self._staged = False  # sizes do not settle everything: nothing would be won
 
     def run(self, given: Sequence[Any], threads: int) -> list[np.ndarray] | None:
         """The outputs of the graph; None where the caches are empty, or anything is unusual: then all runs as the graph says."""
@@ -68,7 +69,7 @@ class Growing:
         first = pasts[0]
         # Taken out whatever comes: it belongs to one caller.
         memory = self._known.pop(id(first), None)
-        if not isinstance(first, np.ndarray) or first.ndim != 4 or not first.shape[0] or not first.shape[2]:
+        if self._staged or not isinstance(first, np.ndarray) or first.ndim != 4 or not first.shape[0] or not first.shape[2]:
             return None
         try:
             arrays = [a if i in plan.pasts else feeds.convert(inputs[i], a) for i, a in enumerate(given)]
@@ -101,6 +102,7 @@ class Growing:
         except (Error, ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
             return None  # what is wrong is told where the graph runs as it is
         if binding.staged:
+            self._staged = True
             return None
         results = binding.run(taken, None, threads)
         back = dict(zip(plan.presents, self._views(memory, counts, length), strict=True))

@@ -17,6 +17,14 @@ __all__ = ["Before", "asks_sizes", "before"]
 
 MOST_NODES, MOST_VALUES = 128, 1 << 16  # and values of a constant that they read
 SMALL = 1 << 22  # where the sizes of a node's inputs have no larger product, its result is as small
+# What may be among them by value: results are no larger than the product of the inputs' sizes, or values steer their sizes.
+_NO_LARGER = ("ReduceMax", "ReduceMin", "ReduceSum", "Reshape", "Slice", "Split", "Squeeze", "Unsqueeze")
+_OTHERS = (
+    "Abs Add And BitwiseAnd BitwiseOr Cast Ceil Clip Concat ConstantOfShape CumSum Div Elementwise Equal Expand Flatten Floor "
+    "Gather GatherElements GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Max Min Mod Mul Neg Not Or "
+    "PaddingMask Pow Range ScatterElements ScatterND Shape Sign Size Sqrt Sub Sum Tile Transpose Trilu Where Xor"
+)
+_OPS = frozenset((*_NO_LARGER, *_OTHERS.split()))
 _MASK = "PaddingMask"  # of queries and keys it asks for their number alone
 
 
@@ -29,7 +37,8 @@ class _Step:
         operator = OPERATORS[node.op]
         self.node, self.alone, self.names = node, alone, node.inputs
         self.infer, self.run = operator.infer, operator.run
-        self.steered = any(i < len(node.inputs) and node.inputs[i] not in constants for i in operator.traits.steers)
+        fixed = all(i >= len(node.inputs) or node.inputs[i] in constants for i in operator.traits.steers)
+        self.steered = bool(operator.traits.steers) and not (fixed and node.op in _NO_LARGER)
         self.dtypes: list[np.dtype[Any]] | None = None
 
 
@@ -57,11 +66,11 @@ class Before:
                 size = math.prod([a.size for a in values if a is not None])
                 if dtypes is None or step.alone or step.steered or size > SMALL:
                     found = step.infer(view)
-                    result_bytes(view, found, most)
-                    dtypes = step.dtypes = [spec.dtype for spec in found]
                     if step.alone:
                         specs.update(zip(node.outputs, found, strict=False))
                         continue
+                    result_bytes(view, found, most)
+                    dtypes = step.dtypes = [spec.dtype for spec in found]
                 for name, made, dtype in zip(node.outputs, step.run(view, *values), dtypes, strict=False):  # type: ignore[misc]
                     env[name] = array = np.asarray(made, dtype)
                     specs[name] = Spec(array.shape, dtype)
@@ -92,7 +101,7 @@ def before(graph: Graph, wanted: Set[str], never: Set[int]) -> Before | None:
             steered = {name for i, name in named if i in traits.steers}
         else:
             large = any(name in graph.constants and graph.constants[name].size > MOST_VALUES for _, name in named)
-            if operator.run is None or traits.volatile or large or id(node) in never:
+            if operator.run is None or node.op not in _OPS or large or id(node) in never:
                 return None
             steered = set() if traits.shape_only else {name for i, name in named if node.op != _MASK or not i}
         values |= steered

@@ -445,3 +445,17 @@ def test_streams_keep_the_caches() -> None:
             fork = plain(now)
     mine = other(ids[:, :1], np.ones((1, 7), INT))
     assert np.array_equal(mine, model.run(feeds(model, ids[:, :1], fork))["logits"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["past.0.key", "present.1.value"])
+def test_a_cache_that_something_else_reads_does_not_grow(kind: str, name: str) -> None:
+    graph = decoder(kind)._graph
+    more = Node("ReduceMax", (name,), ("largest",), {"keepdims": 0})
+    outputs = (*graph.outputs, Value("largest", None, FLOAT))
+    model = fl.Model(Graph(graph.inputs, outputs, (*graph.nodes, more), graph.constants))
+    assert model._growing is None
+    now = model.run(feeds(model, [1], model.run(feeds(model, tokens(3)))))
+    past = name.replace("past", "present")
+    want = now[past] if name == past else now[past][:, :, :3]
+    assert now["largest"] == want.max()

@@ -81,6 +81,7 @@ _NEOX = {**_BERT, "max_position_embeddings": 300, "bos_token_id": 1, "eos_token_
 _STABLE = {**_LLAMA, "num_attention_heads": 2, "num_key_value_heads": 1, "rope_parameters": {
     "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25}}  # fmt: skip
 _T5 = {"vocab_size": 61, "d_model": 36, "d_kv": 10, "d_ff": 53, "num_layers": 2, "num_heads": 3}
+_DEBERTA = {**_BERT, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
 
 CASES: dict[str, Case] = {
     "bert": Case("BertModel", _BERT, True),
@@ -156,4 +157,12 @@ CASES: dict[str, Case] = {
         "moe_intermediate_size": 16, "mlp_only_layers": [0], "norm_topk_prob": True}),
     "t5": Case("T5EncoderModel", _T5),
     "t5, gated": Case("T5EncoderModel", {**_T5, "feed_forward_proj": "gated-gelu", "relative_attention_max_distance": 20}),
+    "deberta-v2": Case("DebertaV2Model", _DEBERTA),
+    "deberta-v2, v3": Case("DebertaV2Model", {**_DEBERTA, "position_buckets": 6, "share_att_key": True, "norm_rel_ebd": "layer_norm",
+        "max_relative_positions": 12, "position_biased_input": False, "type_vocab_size": 2}, True),
+    "deberta-v2, convolution": Case("DebertaV2Model", {**_DEBERTA, "conv_kernel_size": 3, "conv_act": "gelu",
+        "pos_att_type": ["c2p"], "position_buckets": 4, "embedding_size": 24}),
+    "deberta-v2, plain": Case("DebertaV2Model", {**_DEBERTA, "relative_attention": False, "pos_att_type": None}),
+    "deberta-v2 words": Case("DebertaV2ForMaskedLM", _DEBERTA),
+    "deberta-v2 sequences": Case("DebertaV2ForSequenceClassification", {**_DEBERTA, "num_labels": 3}),
 }  # fmt: skip

@@ -43,6 +43,7 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(("camembert", "xlm-roberta"), "roberta"),
     **dict.fromkeys(("llama", "mistral", "mixtral", "phi3", "qwen2", "qwen3", "qwen3_moe", "smollm3"), "llama"),
     **dict.fromkeys(("gemma", "gemma2", "gemma3_text"), "gemma"),
+    "deberta-v2": "deberta",
     "nomic_bert": "nomic",
 }
 # Ends of architectures' names that say the head otherwise than by "For".

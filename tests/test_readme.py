@@ -15,6 +15,7 @@ import fastlayers as fl
 from fastlayers.cli import demo
 from fastlayers.model.custom import forget
 from tests.examples.wheels import wheel_file
+from tests.formats.transformers.checkpoints import written
 from tests.program.graphs import graph, node, normal
 
 ROOT = Path(__file__).parent.parent
@@ -54,6 +55,9 @@ def prepared(folder: Path) -> None:
     stand_in(fl.compile(net, fl.graph.Input("x", (1, 2, "time"))), folder / "conv_lstm.onnx")
     shutil.copy(fl.example("speech"), folder / "speech.wav")
     speech_network(folder / "silero_vad.onnx")
+    for name, case in (("encoder", "bert"), ("decoder", "llama")):
+        (folder / name).mkdir()
+        written(folder / name, case)
 
 
 def speech(shown: str) -> np.ndarray:

@@ -33,6 +33,7 @@ WEEKLY = {
     "joblib",
     "spark",
     "kserve",
+    "transformers",
 }
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 

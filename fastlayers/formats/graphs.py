@@ -31,6 +31,8 @@ def load_graph(
         if format not in (None, transformers.NAME):
             raise FormatError(f"load: format={format!r} was asked for, but the source is a folder")
         return *transformers.load_graph(os.fsdecode(source), max_bytes=limit(max_bytes, "load"), mmap=bool(mmap)), {}
+    if format == "transformers":
+        raise FormatError(f"load: format={format!r} was asked for: expected a folder with config.json and weights")
     budget = Budget(limit(max_bytes, "load"), "load")
     opened = open_source(source, caller="load", mapped=bool(mmap), budget=budget)
     if not len(opened):

@@ -36,6 +36,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama, linear": ("LlamaForCausalLM", {
         **GROUPED, "head_dim": 16, "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0},
     }),
+    "llama, mixtral": ("MixtralForCausalLM", {
+        **GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 32,
+    }),
     "qwen2": ("Qwen2ForCausalLM", {**GROUPED, "tie_word_embeddings": True}),
     "qwen2, yarn": ("Qwen2ForCausalLM", {**GROUPED, "rope_parameters": {
         "rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0, "original_max_position_embeddings": 16,

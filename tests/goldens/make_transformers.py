@@ -17,7 +17,7 @@ import transformers
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from .transformers_cases import CASES, TOKENS, Case, weights
+from .transformers_cases import CASES, KEPT, TOKENS, Case, weights
 
 transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -45,8 +45,8 @@ def results(case: Case, network: Any) -> dict[str, np.ndarray]:
     feeds = case.feeds()
     found = network(**{name: torch.from_numpy(array) for name, array in feeds.items()})
     names = ("last_hidden_state", "logits", "start_logits", "end_logits")
-    made = {name: found[name].numpy() for name in names if name in found}
-    if case.decodes:
+    made = {name: found[name].numpy()[..., KEPT if found[name].ndim == 3 else slice(None)] for name in names if name in found}
+    if case.decodes and not case.whole:
         ids = torch.from_numpy(feeds["input_ids"][:1])
         after = network.generate(
             ids, max_new_tokens=TOKENS, min_new_tokens=TOKENS, do_sample=False, eos_token_id=None, pad_token_id=0

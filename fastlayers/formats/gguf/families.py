@@ -84,7 +84,7 @@ class Family(NamedTuple):
     turned: bool = False  # rotary pairs of queries and keys are neighbours
     shifted: bool = False  # norms' weights have 1 added
     gathered: str = ""  # a tensor whose rows are all queries, then all keys, then all values, and not head by head
-    turns: str = ""  # tensors that transformers has with input and output exchanged
+    turns: str = ""  # tensors of which transformers has arrays with input and output exchanged
 
 
 _OUTER = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
@@ -197,10 +197,11 @@ def _rope(w: Words, theta: float = 10000.0) -> dict[str, Any]:
 
 def _llama(w: Words, c: dict[str, Any]) -> None:
     _grouped(w, c)
-    if w.value("expert_count"):
-        raise UnsupportedError(f"{w.where}: is a llama with {quote(w.value('expert_count'))} experts: not supported")
     c["head_dim"] = w.head
-    c["attention_bias"], c["mlp_bias"] = w.has("blk.0.attn_q.bias"), w.has("blk.0.ffn_up.bias")
+    if experts := w.count("expert_count", 0):
+        c.update(model_type="mixtral", num_local_experts=experts, num_experts_per_tok=w.count("expert_used_count"))
+    else:
+        c["attention_bias"], c["mlp_bias"] = w.has("blk.0.attn_q.bias"), w.has("blk.0.ffn_up.bias")
 
 
 def _qwen3(w: Words, c: dict[str, Any]) -> None:
@@ -210,6 +211,7 @@ def _qwen3(w: Words, c: dict[str, Any]) -> None:
 
 def _qwen3moe(w: Words, c: dict[str, Any]) -> None:
     _qwen3(w, c)
+    del c["intermediate_size"]  # of layers without experts
     c.update(
         num_experts=w.count("expert_count"), num_experts_per_tok=w.count("expert_used_count"),
         moe_intermediate_size=w.count("expert_feed_forward_length"), norm_topk_prob=True, decoder_sparse_step=1,
@@ -308,7 +310,7 @@ def _bert(w: Words, c: dict[str, Any]) -> None:
 
 
 FAMILIES: dict[str, Family] = {
-    "llama": Family("llama", _LLAMA, _llama, turned=True),
+    "llama": Family("llama", _MOE, _llama, turned=True),
     "qwen2": Family("qwen2", _LLAMA, _grouped),
     "qwen3": Family("qwen3", _LLAMA, _qwen3),
     "qwen3moe": Family("qwen3_moe", _MOE, _qwen3moe),

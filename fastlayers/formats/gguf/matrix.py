@@ -25,30 +25,25 @@ def part(tensor: Tensor, first: int, count: int, width: int) -> Tensor:
 
 
 class Matrix:
-    """A quantized matrix (n, k), whose blocks stay in the file.
+    """A quantized matrix (n, k) of one network, whose blocks stay in the file.
 
     Args:
         file: the file.
         tensor: one of two axes.
         budget: pays where it becomes an array.
         order: which row of the file is each row; None: the same.
-        exchanged: it is called (k, n).
     """
 
     dtype = np.dtype(np.float32)  # of the array
 
-    def __init__(self, file: File, tensor: Tensor, budget: Budget, order: Array | None = None, exchanged: bool = False) -> None:
-        self.file, self.tensor, self.budget, self.order, self.exchanged = file, tensor, budget, order, exchanged
-        self.shape = tensor.shape[::-1] if exchanged else tensor.shape
-
-    def transposed(self) -> Matrix:
-        """The same, called (k, n)."""
-        return Matrix(self.file, self.tensor, self.budget, self.order, not self.exchanged)
+    def __init__(self, file: File, tensor: Tensor, budget: Budget, order: Array | None = None) -> None:
+        self.file, self.tensor, self.budget, self.order = file, tensor, budget, order
+        self.shape = tensor.shape
+        self._name = ""  # of the constant: a table of words may be the matrix of the scores, too
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         found = read(self.file, self.tensor, self.budget)
-        found = found if self.order is None else found[self.order]
-        return found.T if self.exchanged else found
+        return found if self.order is None else found[self.order]
 
     def linear(self, n: Network, x: str, bias: str | None) -> str:
         """Writes x Wᵀ + b."""
@@ -60,4 +55,6 @@ class Matrix:
         return n.op("BlockEmbedding", self._blocks(n), ids, kind=self.tensor.kind.name)
 
     def _blocks(self, n: Network) -> str:
-        return n.constant(raw_rows(self.file, self.tensor), self.tensor.name)
+        if not self._name:
+            self._name = n.constant(raw_rows(self.file, self.tensor), self.tensor.name)
+        return self._name

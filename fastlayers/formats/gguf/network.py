@@ -45,7 +45,7 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
     family.words(words, config)
     weights = _weights(file, family, words, budget)
     graph = network(config, weights, head=family.head, where=file.where, budget=budget)
-    metadata = {"model_type": family.kind, "architecture": arch}
+    metadata = {"model_type": config["model_type"], "architecture": arch}
     if isinstance(name := file.metadata.get("general.name"), str):
         metadata["name"] = name
     return graph, metadata
@@ -87,8 +87,8 @@ def _weights(file: File, family: Family, words: Words, budget: Budget) -> dict[s
         found = _taken(file, tensor, _order(family, words, kind, tensor), budget)
         if family.shifted and kind.endswith("norm") and end == "weight":
             found = np.asarray(found, np.float32) - np.float32(1)
-        if end == "weight" and kind in family.turns.split():
-            found = found.transposed() if isinstance(found, Matrix) else found.T
+        if end == "weight" and kind in family.turns.split() and not isinstance(found, Matrix):
+            found = found.T
         made[whole] = found
     if unknown:
         more = f", and {len(unknown) - 5} more" if len(unknown) > 5 else ""

@@ -18,16 +18,33 @@ from ..source import quote
 if TYPE_CHECKING:
     from ...ir.graph import Graph
 
-__all__ = ["FAMILIES", "NAME", "load_graph", "network"]
+__all__ = ["FAMILIES", "NAME", "family_of", "load_graph", "network"]
 
 NAME = "transformers"
-# The module of each model_type.
+# The module of each model_type; "": of that name.
 FAMILIES: dict[str, str] = {
-    "bert": "bert",
-    "llama": "llama",
-    "mistral": "llama",
-    "qwen2": "llama",
-    "qwen3": "llama",
+    **dict.fromkeys(
+        (
+            "albert",
+            "bert",
+            "distilbert",
+            "electra",
+            "gpt2",
+            "gpt_neox",
+            "modernbert",
+            "mpnet",
+            "olmo2",
+            "roberta",
+            "stablelm",
+            "t5",
+        ),
+        "",
+    ),
+    **dict.fromkeys(("camembert", "xlm-roberta"), "roberta"),
+    **dict.fromkeys(("llama", "mistral", "mixtral", "phi3", "qwen2", "qwen3", "qwen3_moe", "smollm3"), "llama"),
+    **dict.fromkeys(("gemma", "gemma2", "gemma3_text"), "gemma"),
+    "deberta-v2": "deberta",
+    "nomic_bert": "nomic",
 }
 # Ends of architectures' names that say the head otherwise than by "For".
 _HEADS = {"LMHeadModel": "CausalLM", "DoubleHeadsModel": "CausalLM", "ForPreTraining": "", "EncoderModel": "", "Model": ""}
@@ -51,14 +68,11 @@ def network(
         UnsupportedError: a family, a head or a word that is not known.
         FormatError: weights are missing, are more than the network has, or have other shapes.
     """
-    kind = config.get("model_type")
-    if not isinstance(kind, str) or kind not in FAMILIES:
-        raise UnsupportedError(f"{where}: model_type is {quote(kind)}: supported are {', '.join(sorted(FAMILIES))}")
+    family = family_of(config, where)
     from .build import Network
     from .config import Config
     from .weights import Weights
 
-    family: Any = imported(f"{__package__}.{FAMILIES[kind]}")
     words, arrays = Config(config, where), Weights(weights, where, budget)
     arrays.begin(getattr(family, "PREFIX", ""))
     if head is None:
@@ -68,6 +82,14 @@ def network(
     words.check()
     arrays.check(getattr(family, "OTHERS", ""))
     return n.graph()
+
+
+def family_of(config: Mapping[str, Any], where: str) -> Any:
+    """The module that writes the family's network."""
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        raise UnsupportedError(f"{where}: model_type is {quote(kind)}: supported are {', '.join(sorted(FAMILIES))}")
+    return imported(f"{__package__}.{FAMILIES[kind] or kind}")
 
 
 def _head(c: Any, causal: bool) -> str:

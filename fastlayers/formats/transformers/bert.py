@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from . import heads
-from .build import BATCH, STEPS, Network
+from typing import NamedTuple
 
-__all__ = ["OTHERS", "block", "masked", "places", "write"]
+import numpy as np
+
+from . import heads
+from .build import BATCH, INT64, STEPS, Network
+
+__all__ = ["BERT", "OTHERS", "Names", "block", "blocks", "embedded", "masked", "padded_places", "places", "write"]
+
+
+class Names(NamedTuple):
+    """Names of a block's layers."""
+
+    query: str
+    key: str
+    value: str
+    out: str
+    attention_norm: str
+    up: str
+    down: str
+    norm: str
+
+
+BERT = Names(
+    "attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense", "attention.output.LayerNorm",
+    "intermediate.dense", "output.dense", "output.LayerNorm",
+)  # fmt: skip
 
 PREFIX = "bert."
 OTHERS = r"cls\..*|.*\.pooler\..*|pooler\..*|classifier\..*|qa_outputs\..*|.*\.decoder\.(weight|bias)"
@@ -32,6 +55,12 @@ def places(n: Network, ids: str) -> str:
     return n.op("AxisPositions", ids, axis=1)
 
 
+def padded_places(n: Network, ids: str, pad: int) -> str:
+    """Places that are counted from `pad` + 1 on, and `pad` for tokens that are it."""
+    real = n.cast(n.op("Not", n.op("Equal", ids, n.constant(np.int64(pad)))), INT64)
+    return n.add(n.mul(n.op("CumSum", real, n.constant(np.int64(1))), real), n.constant(np.int64(pad)))
+
+
 def embedded(n: Network, name: str, ids: str, types: str | None, positions: str, width: int) -> str:
     """LayerNorm of the sum of the three tables' rows; without `types` all tokens are of segment 0."""
     c, n.scope = n.config, "embeddings/"
@@ -46,30 +75,30 @@ def embedded(n: Network, name: str, ids: str, types: str | None, positions: str,
     return n.layer_norm(f"{name}.LayerNorm", x, eps, bias=True)
 
 
-def blocks(n: Network, name: str, x: str, mask: str | None) -> str:
+def blocks(n: Network, name: str, x: str, mask: str | None, names: Names = BERT) -> str:
     """All blocks, one after the other."""
     c = n.config
     heads_, inner = c.size("num_attention_heads"), c.size("intermediate_size")
     kind, eps = c.text("hidden_act", "gelu"), c.number("layer_norm_eps", 1e-12)
-    for i in range(c.size("num_hidden_layers")):
+    for i in range(c.layers()):
         n.scope = f"layer.{i}/"
-        x = block(n, f"{name}.{i}", x, mask, heads_, inner, kind, eps)
+        x = block(n, Names(*(f"{name}.{i}.{part}" for part in names)), x, mask, heads_, inner, kind, eps)
     return x
 
 
-def block(n: Network, name: str, x: str, mask: str | None, heads_: int, inner: int, kind: str, eps: float) -> str:
+def block(n: Network, p: Names, x: str, mask: str | None, heads_: int, inner: int, kind: str, eps: float) -> str:
     """Attention and feed-forward part, each added to what it gets, then normalized."""
     width = n.width(x)
-    q, k, v = (n.linear(f"{name}.attention.self.{part}", x, width) for part in ("query", "key", "value"))
+    q, k, v = (n.linear(part, x, width) for part in p[:3])
     (y,) = n.attention(q, k, v, heads_, mask=mask)
-    x = n.layer_norm(f"{name}.attention.output.LayerNorm", n.add(n.linear(f"{name}.attention.output.dense", y, width), x), eps)
-    y = n.activation(kind, n.linear(f"{name}.intermediate.dense", x, inner))
-    return n.layer_norm(f"{name}.output.LayerNorm", n.add(n.linear(f"{name}.output.dense", y, width), x), eps)
+    x = n.layer_norm(p.attention_norm, n.add(n.linear(p.out, y, width), x), eps, bias=True)
+    y = n.activation(kind, n.linear(p.up, x, inner))
+    return n.layer_norm(p.norm, n.add(n.linear(p.down, y, width), x), eps, bias=True)
 
 
-def masked(n: Network, x: str) -> str:
+def masked(n: Network, x: str, norm: str = "LayerNorm") -> str:
     """Scores of all words for every token."""
     c, at = n.config, n.weights.prefix
     y = n.activation(c.text("hidden_act", "gelu"), n.linear("cls.predictions.transform.dense", x, n.width(x)))
-    y = n.layer_norm("cls.predictions.transform.LayerNorm", y, c.number("layer_norm_eps", 1e-12))
-    return heads.words(n, y, f"{at}embeddings.word_embeddings.weight", "cls.predictions.bias")
+    y = n.layer_norm(f"cls.predictions.transform.{norm}", y, c.number("layer_norm_eps", 1e-12))
+    return heads.words(n, y, f"{at}embeddings.word_embeddings.weight", "cls.predictions.decoder", "cls.predictions.bias")

@@ -73,16 +73,14 @@ class Network:
         return name
 
     def constant(self, array: Any, name: str = "number") -> str:
-        """A constant, one for each array of a name that is no number's."""
+        """A constant; numbers without a name of their own are one where they are equal."""
         made = np.asarray(array)
-        key = name
-        if name == "number":
-            key = f"{made.dtype.str}{made.shape}{made.tobytes()!r}" if made.size <= 64 else ""
-        found = self._constants.get(key) if key else None
-        if found is None:
-            found = self.e.constant(made, name)
-            if key:
-                self._constants[key] = found
+        key = f"{made.dtype.str}{made.shape}{made.tobytes()!r}" if name == "number" else ""
+        if key in self._constants:
+            return self._constants[key]
+        found = self.e.constant(made, name)
+        if key:
+            self._constants[key] = found
         return found
 
     def ints(self, *values: int) -> str:
@@ -115,7 +113,7 @@ class Network:
 
     # ---- layers ------------------------------------------------------------------------------------------------------------
 
-    def linear(self, name: str, x: str, out: int | None = None, bias: bool | None = None, weight: str = "") -> str:
+    def linear(self, name: str, x: str, out: int | None = None, bias: bool | str | None = None, weight: str = "") -> str:
         """x Wᵀ + b: the one place that reads the matrix of a linear layer.
 
         A matrix that is no array is of few bits: its `linear(network, x, bias)` writes the node.
@@ -124,19 +122,36 @@ class Network:
             name: of the layer; its weights are `name`.weight and `name`.bias.
             x: (..., k).
             out: the number of results; None: what the weight says.
-            bias: whether there is one; None: if the checkpoint has it.
+            bias: whether there is one, or its whole name; None: if the checkpoint has it.
             weight: the whole name of a matrix that another layer has as well.
         """
         matrix = weight or f"{name}.weight"
         found = self.weights.raw(matrix, out, self.width(x))
-        has = f"{name}.bias" in self.weights if bias is None else bias
-        summand = self.vector(f"{name}.bias", int(found.shape[0])) if has else None
+        own = bias if isinstance(bias, str) else f"{name}.bias"
+        has = own in self.weights if bias is None else bias
+        summand = self.vector(own, int(found.shape[0])) if has else None
         if not isinstance(found, np.ndarray):
             return str(found.linear(self, x, summand))
         return self.op("Linear", x, self.parameter(matrix, *found.shape), summand)
 
+    def linears(self, name: str, x: str, *sizes: int, bias: bool | None = None) -> tuple[str, ...]:
+        """Several linear layers whose rows a checkpoint has one after the other in one matrix."""
+        found, has = self.weights.raw(f"{name}.weight", sum(sizes), self.width(x)), bias
+        if not isinstance(found, np.ndarray):
+            return self.split(self.linear(name, x, sum(sizes), bias), *sizes)
+        has = f"{name}.bias" in self.weights if bias is None else bias
+        matrix, summand = self.weights.take(f"{name}.weight", *found.shape), None
+        if has:
+            summand = self.weights.take(f"{name}.bias", sum(sizes))
+        made, start = [], 0
+        for i, size in enumerate(sizes):
+            rows = slice(start, start + size)
+            made.append(self.product(x, matrix[rows], f"{name}.{i}", None if summand is None else summand[rows]))
+            start += size
+        return tuple(made)
+
     def product(self, x: str, matrix: np.ndarray, name: str, bias: np.ndarray | None = None) -> str:
-        """x Wᵀ + b with arrays that are part of a checkpoint's."""
+        """x Wᵀ + b with arrays that are made of a checkpoint's."""
         summand = None if bias is None else self.constant(bias, f"{name}.bias")
         return self.op("Linear", x, self.constant(matrix, f"{name}.weight"), summand)
 
@@ -149,7 +164,10 @@ class Network:
 
     def parameter(self, name: str, *shape: int | None) -> str:
         """A weight as a constant, once."""
-        return self.constant(self.weights.take(name, *shape), name)
+        array = self.weights.take(name, *shape)
+        if name not in self._constants:
+            self._constants[name] = self.constant(array, name)
+        return self._constants[name]
 
     def vector(self, name: str, size: int) -> str:
         """A vector of weights as a constant."""
@@ -188,7 +206,7 @@ class Network:
         """x y."""
         return self.op("Mul", x, y if isinstance(y, str) else self.number(y))
 
-    def gated(self, gate: str, up: str, kind: str) -> str:
+    def gated(self, kind: str, gate: str, up: str) -> str:
         """act(gate) up."""
         return self.mul(self.activation(kind, gate), up)
 
@@ -219,6 +237,10 @@ class Network:
         count = 3 if past else 1
         given = (q, k, v, mask, *past)
         return self.many("Attention", count, *given, q_num_heads=heads, kv_num_heads=kv_heads or heads, **attributes)
+
+    def bias_mask(self, mask: str, bias: str) -> str:
+        """A mask of keys and what is added to the scores (1, h, q, k), as one that is added."""
+        return self.add(self.op("Where", mask, self.number(0), self.number(-np.inf)), bias)
 
     def key_mask(self, mask: str) -> str:
         """An attention_mask (b, k) of integers as booleans (b, 1, 1, k)."""

@@ -6,10 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import FormatError, UnsupportedError
+from ...errors import FormatError, LimitError, UnsupportedError
 from ..source import quote
 
 __all__ = ["Config"]
+
+MOST_LAYERS = 2048
 
 # Words, as patterns that match a whole word, that change no result.
 _TRAINING = (
@@ -77,6 +79,13 @@ class Config:
         if found is None:
             raise FormatError(f"{self.where}: has no {word!r}: expected an integer from 1")
         return int(found)
+
+    def layers(self, word: str = "num_hidden_layers") -> int:
+        """The number of layers, which is not believed beyond what any network has."""
+        found = self.size(word)
+        if found > MOST_LAYERS:
+            raise LimitError(f"{self.where}: {word} is {found}: at most {MOST_LAYERS} are allowed")
+        return found
 
     def number(self, word: str, default: float) -> float:
         """A finite number."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...errors import FormatError, UnsupportedError
 from ..source import quote
 from .build import BATCH, FLOAT32, PAST, STEPS, Network
-from .rotary import Rotary, parameters
+from .rotary import Rotary
 
 __all__ = ["Decoder"]
 
@@ -23,7 +24,7 @@ class Decoder:
         rotary: turns queries and keys; None where positions are added.
     """
 
-    def __init__(self, n: Network, *, heads: int, kv_heads: int, head: int, theta: float | None = 10000.0) -> None:
+    def __init__(self, n: Network, *, heads: int, kv_heads: int, head: int, rope: Mapping[str, Any] | None) -> None:
         self.n, self.heads, self.kv_heads, self.head = n, heads, kv_heads, head
         if heads % kv_heads:
             raise FormatError(f"{n.config.where}: {heads} heads of queries, {kv_heads} of keys: expected a multiple")
@@ -33,7 +34,7 @@ class Decoder:
         mask = n.input("attention_mask", BATCH, steps)
         self.positions = n.input("position_ids", BATCH, STEPS)
         self.mask = n.key_mask(mask)
-        self.rotary = None if theta is None else Rotary(n, head, parameters(n.config, theta), self.positions)
+        self.rotary = None if rope is None else Rotary(n, head, rope, self.positions)
         self._present: list[tuple[str, str]] = []
 
     def attention(self, q: str, k: str, v: str, *, rotary: Any = True, **rule: Any) -> str:

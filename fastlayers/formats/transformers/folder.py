@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any
 
 from ...errors import FormatError, UnsupportedError
@@ -12,7 +13,7 @@ from .. import safetensors_index
 from .._table import choose
 from ..budget import Budget
 from ..source import open_source, quote
-from . import FAMILIES, network
+from . import family_of, network
 
 __all__ = ["load_graph", "read_json"]
 
@@ -31,11 +32,9 @@ def load_graph(path: str, *, max_bytes: int, mmap: bool) -> tuple[Graph, dict[st
     config = read_json(path, CONFIG, where, budget)
     kind = config.get("model_type")
     _no_code(path, config, where)
-    if not isinstance(kind, str) or kind not in FAMILIES:
-        raise UnsupportedError(f"{where}: model_type is {quote(kind)}: supported are {', '.join(sorted(FAMILIES))}")
     graph = network(config, _weights(path, where, mmap, budget), where=where, budget=budget)
     named = config.get("architectures")
-    metadata = {"model_type": kind}
+    metadata = {"model_type": str(kind)}
     if isinstance(named, list) and named and isinstance(named[0], str):
         metadata["architecture"] = named[0]
     return graph, metadata
@@ -49,7 +48,7 @@ def read_json(path: str, name: str, where: str, budget: Budget) -> dict[str, Any
         raise FormatError(f"{where}: has {len(source)} bytes, at most {_LONGEST} are allowed")
     text = bytes(source.view)
     depth = deepest = 0
-    for byte in text.translate(None, _OTHERS):  # strings may have brackets, too: these count as if they were none
+    for byte in _STRING.sub(b"", text).translate(None, _OTHERS):
         depth += 1 if byte in b"{[" else -1
         deepest = max(deepest, depth)
     if deepest > _DEEPEST:
@@ -73,6 +72,7 @@ def read_json(path: str, name: str, where: str, budget: Budget) -> dict[str, Any
 
 
 _OTHERS = bytes(sorted(set(range(256)) - set(b"{}[]")))
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def _inside(path: str, name: str, where: str) -> str:
@@ -86,10 +86,18 @@ def _inside(path: str, name: str, where: str) -> str:
 
 
 def _no_code(path: str, config: dict[str, Any], where: str) -> None:
-    """Raises if the network is code in the folder."""
+    """Raises if the network is code in the folder, but for code whose network a family is: that is not looked at."""
     scripts = sorted(name for name in os.listdir(path) if name.endswith(".py"))
-    if config.get("auto_map") is not None or scripts:
-        said = f"auto_map of {CONFIG}" if config.get("auto_map") is not None else quote(scripts[0])
+    given = config.get("auto_map")
+    known = getattr(family_of(config, where), "AUTO_MAP", "") if isinstance(given, dict) else ""
+    if (
+        known
+        and given
+        and all(isinstance(name, str) and re.fullmatch(known, name.rpartition("--")[2]) for name in given.values())
+    ):
+        return
+    if given is not None or scripts:
+        said = f"auto_map of {CONFIG}" if given is not None else quote(scripts[0])
         raise UnsupportedError(
             f"{where}: its network is Python code ({said}), and nothing in a folder is executed: export it "
             "as ONNX where it is trusted"

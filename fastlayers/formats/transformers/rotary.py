@@ -16,7 +16,7 @@ from .config import Config
 __all__ = ["Rotary", "parameters"]
 
 
-def parameters(c: Config, theta: float = 10000.0, layer_type: str = "") -> dict[str, Any]:
+def parameters(c: Config, theta: float = 10000.0, layer_type: str = "", partial: float = 1.0) -> dict[str, Any]:
     """Words about rotary embeddings as transformers 5 has them: of `rope_parameters`, or of `rope_scaling` and
     the words next to it in older files.
     """
@@ -32,7 +32,7 @@ def parameters(c: Config, theta: float = 10000.0, layer_type: str = "") -> dict[
     made.setdefault("rope_theta", c.number("rope_theta", theta))
     made["rope_type"] = made.pop("type", None) if made.get("rope_type") is None else made["rope_type"]
     made["rope_type"] = made["rope_type"] or "default"
-    partial = c.number("partial_rotary_factor", 1.0)
+    partial = c.number("partial_rotary_factor", partial)
     if made.get("partial_rotary_factor") is None:
         made["partial_rotary_factor"] = partial
     original = c.whole("original_max_position_embeddings")
@@ -42,6 +42,7 @@ def parameters(c: Config, theta: float = 10000.0, layer_type: str = "") -> dict[
     return made
 
 
+MOST_WIDTH = 1 << 14  # of a head, before weights confirm it
 # Words of each kind of scaling besides these.
 _COMMON = frozenset(("rope_type", "type", "rope_theta", "partial_rotary_factor", "max_position_embeddings"))
 _ORIGINAL = "original_max_position_embeddings"
@@ -80,8 +81,11 @@ class Rotary:
                 f"{n.config.where}: rope_parameters of type {kind} say {', '.join(map(quote, extra))}: not known"
             )
         self.turned = int(width * self._number("partial_rotary_factor"))
-        if self.turned < 2 or self.turned % 2:
-            raise FormatError(f"{n.config.where}: {self.turned} of {width} values of a head are rotated: expected an even number")
+        if self.turned < 2 or self.turned % 2 or width > MOST_WIDTH:
+            raise FormatError(
+                f"{n.config.where}: {self.turned} of {width} values of a head are rotated: expected an even number, "
+                f"at most {MOST_WIDTH}"
+            )
         frequencies, factor = getattr(self, f"_{kind}")(positions)
         n.scope = "rotary/"
         rank = len(n.e.shape(positions) or ())

@@ -1,0 +1,301 @@
+"""Folders of checkpoints: how weights are stored, and what is refused. Nothing in a folder is believed or executed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle  # noqa: TID251 - models must survive it; no file is read this way
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastlayers as fl
+from fastlayers.errors import FormatError, LimitError, UnsupportedError
+from fastlayers.formats.budget import Budget
+from fastlayers.formats.transformers import FAMILIES, network
+
+from ...each import each
+from ...goldens.transformers_cases import CASES, weights
+from ..build import safetensors_of
+from ..torch_build import dict_, storage, tensor, zipped
+from .checkpoints import compare, golden, named, written
+
+
+def rewritten(folder: Path, **arrays: Any) -> Path:
+    """The checkpoint with other weights (None: without one)."""
+    made = {**weights(golden("bert")[1]), **arrays}
+    (folder / "model.safetensors").write_bytes(safetensors_of({name: a for name, a in made.items() if a is not None}))
+    return folder
+
+
+def refused(folder: Path, error: type[Exception], *words: str) -> None:
+    with pytest.raises(error) as caught:
+        fl.load(folder)
+    for word in words:
+        assert word in str(caught.value)
+
+
+# ---- storage ---------------------------------------------------------------------------------------------------------------
+
+
+def test_shards(tmp_path: Path) -> None:
+    written(tmp_path)
+    arrays = weights(golden("bert")[1])
+    names = sorted(arrays)
+    files = {"model-00001-of-00002.safetensors": names[::2], "model-00002-of-00002.safetensors": names[1::2]}
+    for file, inside in files.items():
+        (tmp_path / file).write_bytes(safetensors_of({name: arrays[name] for name in inside}))
+    places = {name: file for file, inside in files.items() for name in inside}
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    compare("bert", fl.load(tmp_path), golden("bert")[2])
+    places[names[0]] = "../model.safetensors"
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    refused(tmp_path, FormatError, "no plain one")
+
+
+def test_an_old_file_of_torch(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    arrays = weights(golden("bert")[1])
+    strides = {name: tuple(step // 4 for step in a.strides) for name, a in arrays.items()}
+    made = {name: tensor(storage(name, a.size), a.shape, strides[name]) for name, a in arrays.items()}
+    content = zipped(dict_(made), {name: a.tobytes() for name, a in arrays.items()})
+    (tmp_path / "pytorch_model.bin").write_bytes(content)
+    compare("bert", fl.load(tmp_path), golden("bert")[2])
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+def test_weights_of_16_bits_are_widened(tmp_path: Path, mmap: bool) -> None:
+    """The results are those of the same values in float32, and of the same bits."""
+    rough = {name: a.astype(np.float16) for name, a in weights(golden("llama")[1]).items()}
+    for name, arrays in (("wide", {n: a.astype(np.float32) for n, a in rough.items()}), ("half", rough)):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name, "llama")
+        (tmp_path / name / "model.safetensors").write_bytes(safetensors_of(arrays))
+    want, got = (named(fl.load(tmp_path / name, mmap=mmap), _prompt()) for name in ("wide", "half"))
+    for key, array in want.items():
+        np.testing.assert_array_equal(got[key], array)
+
+
+def _prompt() -> dict[str, np.ndarray]:
+    past = {f"past_key_values.{i}.{kind}": np.zeros((2, 2, 0, 6), np.float32) for i in range(2) for kind in ("key", "value")}
+    return {**CASES["llama"].feeds(), **past}
+
+
+def test_old_names_of_norms(tmp_path: Path) -> None:
+    arrays = weights(golden("bert")[1])
+    old = {n.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): a for n, a in arrays.items()}
+    written(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(safetensors_of(old))
+    compare("bert", fl.load(tmp_path), golden("bert")[2])
+
+
+def test_saved_models_and_pickles_give_the_same_bits(tmp_path: Path) -> None:
+    model = fl.load(written(tmp_path, "llama"))
+    want = named(model, _prompt())
+    model.save(tmp_path / "own.safetensors")
+    for other in (fl.load(tmp_path / "own.safetensors"), pickle.loads(pickle.dumps(model))):
+        assert other.metadata["model_type"] == "llama"
+        for key, array in named(other, _prompt()).items():
+            np.testing.assert_array_equal(array, want[key])
+
+
+def test_a_network_of_a_configuration_and_weights() -> None:
+    """Without a folder, and of another head than the architecture's."""
+    config, shapes, _ = golden("bert words")
+    graph = network(config, weights(shapes), head="", budget=Budget(1 << 30, "load"))
+    assert [value.name for value in graph.outputs] == ["last_hidden_state"]
+
+
+def test_a_matrix_of_few_bits_writes_its_own_node() -> None:
+    config, shapes, _ = golden("bert")
+    arrays: dict[str, Any] = dict(weights(shapes))
+    name = "encoder.layer.0.intermediate.dense.weight"
+
+    class Packed:
+        shape = arrays[name].shape
+
+        def linear(self, n: Any, x: str, bias: str | None) -> str:
+            return str(n.op("Linear", x, n.constant(matrix, "packed"), bias))
+
+    matrix, arrays[name] = arrays[name], Packed()
+    graph = network(config, arrays, budget=Budget(1 << 30, "load"))
+    assert "packed" in graph.constants and name not in graph.constants
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------------
+
+
+@each(
+    "words,error,said",
+    [
+        ({"new_scaling": 2}, UnsupportedError, "new_scaling=2"),
+        ({"position_embedding_type": "relative_key"}, UnsupportedError, "position_embedding_type"),
+        ({"is_decoder": True}, UnsupportedError, "is_decoder=True"),
+        ({"quantization_config": {"bits": 4}}, UnsupportedError, "quantization_config"),
+        ({"model_type": "wonder"}, UnsupportedError, "supported are albert, bert"),
+        ({"model_type": None}, UnsupportedError, "model_type is None"),
+        ({"model_type": ["bert"]}, UnsupportedError, "model_type"),
+        ({"architectures": ["BertForNextSentencePrediction"]}, UnsupportedError, "NextSentencePrediction"),
+        ({"architectures": "BertModel"}, FormatError, "architectures"),
+        ({"hidden_act": "wave"}, UnsupportedError, "the activation is 'wave'"),
+        ({"hidden_size": None}, FormatError, "no 'hidden_size'"),
+        ({"hidden_size": 40}, FormatError, "expected (61, 40)"),
+        ({"hidden_size": "36"}, FormatError, "hidden_size is '36'"),
+        ({"hidden_size": True}, FormatError, "hidden_size is True"),
+        ({"num_hidden_layers": 3}, FormatError, "has no weight 'encoder.layer.2"),
+        ({"num_hidden_layers": 1}, FormatError, "does not know"),
+        ({"num_hidden_layers": 1 << 30}, LimitError, "num_hidden_layers"),
+        ({"num_attention_heads": 7}, FormatError, "7 heads"),
+        ({"layer_norm_eps": float("nan")}, FormatError, "layer_norm_eps"),
+        ({"auto_map": {"AutoModel": "modeling.Model"}}, UnsupportedError, "nothing in a folder is executed"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_words_that_are_refused(
+    tmp_path_factory: pytest.TempPathFactory, words: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    refused(written(tmp_path_factory.mktemp("checkpoint"), "bert", **words), error, said)
+
+
+@each(
+    "words,error,said",
+    [
+        ({"rope_parameters": {"rope_type": "spiral"}}, UnsupportedError, "spiral"),
+        ({"rope_parameters": {"rope_type": "default", "twist": 1}}, UnsupportedError, "twist"),
+        ({"rope_parameters": {"rope_type": "linear"}}, FormatError, "factor"),
+        ({"rope_parameters": {"rope_type": "linear", "factor": -1}}, FormatError, "factor"),
+        ({"rope_parameters": {"rope_type": "longrope", "short_factor": [1], "long_factor": [1]}}, FormatError, "short_factor"),
+        ({"rope_parameters": [1]}, FormatError, "rope_parameters"),
+        ({"head_dim": 1 << 30}, FormatError, "of a head are rotated"),
+        ({"head_dim": 7}, FormatError, "of a head are rotated"),
+        ({"num_key_value_heads": 4}, FormatError, "6 heads of queries, 4 of keys"),
+        ({"architectures": ["LlamaForSequenceClassification"]}, UnsupportedError, "SequenceClassification"),
+        ({"tie_word_embeddings": "yes"}, FormatError, "tie_word_embeddings"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_words_of_decoders_that_are_refused(
+    tmp_path_factory: pytest.TempPathFactory, words: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    refused(written(tmp_path_factory.mktemp("checkpoint"), "llama", **words), error, said)
+
+
+def test_words_that_change_nothing(tmp_path: Path) -> None:
+    words = {"torch_dtype": "float32", "id2label": {"0": "a"}, "attention_dropout": 0.5, "unheard_of": None, "top_k": 5}
+    compare("bert", fl.load(written(tmp_path, "bert", **words)), golden("bert")[2])
+
+
+def test_words_of_older_files(tmp_path: Path) -> None:
+    """transformers 4 wrote rope_theta, and rope_scaling with "type"."""
+    scaling = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+    words = {"rope_parameters": None, "rope_theta": 5e5, "rope_scaling": {"type": "llama3", **scaling}}
+    compare("llama 3", fl.load(written(tmp_path, "llama 3", **words)), golden("llama 3")[2])
+
+
+# ---- weights ---------------------------------------------------------------------------------------------------------------
+
+
+def test_weights_that_are_refused(tmp_path: Path) -> None:
+    written(tmp_path)
+    name = "encoder.layer.1.output.dense.weight"
+    refused(rewritten(tmp_path, **{name: None}), FormatError, "has no weight", name, "(36, 53)")
+    refused(rewritten(tmp_path, **{name: np.zeros((53, 36), np.float32)}), FormatError, name, "(53, 36)", "(36, 53)")
+    refused(rewritten(tmp_path, **{name: np.zeros(36, np.float32)}), FormatError, name)
+    refused(rewritten(tmp_path, **{name: np.zeros((36, 53), np.int32)}), FormatError, name, "int32")
+    refused(rewritten(tmp_path, extra=np.zeros(3, np.float32)), FormatError, "'extra'")
+    table = np.arange(40)[None]
+    assert fl.load(rewritten(tmp_path, **{"embeddings.position_ids": table}))  # as older checkpoints have it
+
+
+def test_ids_beyond_the_tables(tmp_path: Path) -> None:
+    model = fl.load(written(tmp_path))
+    ones = np.ones((1, 41), np.int64)
+    with pytest.raises(fl.errors.Error, match="40"):
+        model(input_ids=ones, attention_mask=ones, token_type_ids=0 * ones)
+    with pytest.raises(fl.errors.Error, match="61"):
+        model(input_ids=61 * ones[:, :3], attention_mask=ones[:, :3], token_type_ids=0 * ones[:, :3])
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------------
+
+
+def test_folders_without_what_is_needed(tmp_path: Path) -> None:
+    refused(tmp_path, FormatError, "without config.json")
+    written(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    refused(tmp_path, FormatError, "no weights", "model.safetensors")
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    refused(tmp_path, FormatError, "empty")
+    (tmp_path / "model.safetensors").write_bytes(b"PK\x03\x04" + bytes(99))
+    refused(tmp_path, FormatError)
+
+
+@each(
+    "text", ["", "[]", "{", "{} {}", '{"a": 1, "a": 2}', '"x"', "{" + '"a": {' * 40 + "}" * 41, "\ufeff{}", "nul", "[" * 100_000]
+)
+def test_broken_configurations(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    folder = written(tmp_path_factory.mktemp("checkpoint"))
+    (folder / "config.json").write_text(text)
+    refused(folder, FormatError, "config.json")
+
+
+def test_a_configuration_that_is_too_long(tmp_path: Path) -> None:
+    written(tmp_path, "bert", transformers_version="x" * (1 << 24))
+    refused(tmp_path, FormatError, "config.json", "at most")
+
+
+def test_brackets_in_strings_are_no_depth(tmp_path: Path) -> None:
+    compare("bert", fl.load(written(tmp_path, "bert", transformers_version='\\"' + "[" * 100)), golden("bert")[2])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_links_stay_in_the_folder(tmp_path: Path, name: str) -> None:
+    """Those of a cache lead to its blobs, others nowhere else."""
+    folder = tmp_path / "models--a--b" / "snapshots" / "0123"
+    (tmp_path / "models--a--b" / "blobs").mkdir(parents=True)
+    folder.mkdir(parents=True)
+    written(folder)
+    blob = tmp_path / "models--a--b" / "blobs" / "f00d"
+    (folder / name).rename(blob)
+    (folder / name).symlink_to("../../blobs/f00d")
+    compare("bert", fl.load(folder), golden("bert")[2])
+    blob.rename(tmp_path / "elsewhere")
+    (folder / name).unlink()
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    refused(folder, FormatError, "leads out of the folder", name)
+
+
+def test_code_in_a_folder(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "modeling.py").write_text("raise SystemExit")
+    refused(tmp_path, UnsupportedError, "modeling.py", "nothing in a folder is executed")
+
+
+def test_a_folder_as_another_format(tmp_path: Path) -> None:
+    written(tmp_path)
+    with pytest.raises(FormatError, match="is a folder"):
+        fl.load(tmp_path, format="onnx")
+    assert fl.load(tmp_path, format="transformers")
+    with pytest.raises(FormatError, match="transformers"):
+        fl.load(io.BytesIO(b"\x08\x07" + bytes(9)), format="transformers")
+
+
+def test_memory_has_a_limit(tmp_path: Path) -> None:
+    written(tmp_path, "llama")
+    rough = {name: a.astype(np.float16) for name, a in weights(golden("llama")[1]).items()}
+    (tmp_path / "model.safetensors").write_bytes(safetensors_of(rough))
+    with pytest.raises(LimitError, match="max_bytes"):
+        fl.load(tmp_path, max_bytes=20_000)
+
+
+def test_known_families_are_modules() -> None:
+    from fastlayers.formats.transformers import family_of
+
+    for kind in FAMILIES:
+        assert callable(family_of({"model_type": kind}, "load").write)

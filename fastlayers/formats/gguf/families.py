@@ -7,6 +7,7 @@ have its network.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,13 +20,22 @@ from .parse import File
 __all__ = ["FAMILIES", "Family", "Words"]
 
 
+# Keys of any architecture that change no result.
+_HARMLESS = re.compile(
+    r"vocab_size|context_length|tensor_data_layout|pooling_type|classifier\..*|rope\.scaling\.finetuned|attention\.layer_norm(_rms)?_epsilon"
+)
+
+
 class Words:
     """The metadata of an architecture, checked: `count`, `number`, `flag` by their keys without the architecture's name."""
 
     def __init__(self, file: File, arch: str, small: Mapping[str, Array]) -> None:
         self.file, self.arch, self.small, self.where = file, arch, small, file.where
+        self.read: set[str] = set()
 
     def value(self, key: str) -> Any:
+        """A key's value of any type; None without it."""
+        self.read.add(key)
         return self.file.metadata.get(f"{self.arch}.{key}")
 
     def _typed(self, key: str, kinds: tuple[type, ...], default: Any, wanted: str) -> Any:
@@ -59,6 +69,26 @@ class Words:
         if tensor not in self.file.tensors or len(self.file.tensors[tensor].shape) != 2:
             raise FormatError(f"{self.where}: has no matrix {quote(tensor)}, which {self.arch} needs")
         return self.file.tensors[tensor].shape[0]
+
+    def check(self) -> None:
+        """Raises if the file says what nothing has read, and what may change results."""
+        read, head = set(self.read), self.head
+        share = self.count("embedding_length") // self.count("attention.head_count")
+        same = {
+            "attention.key_length": share, "attention.value_length": head, "attention.causal": self.arch != "bert",
+            "rope.dimension_count": head, "expert_weights_norm": True, "expert_gating_func": 1, "expert_weights_scale": 1,
+        }  # fmt: skip
+        unknown = []
+        for key, value in self.file.metadata.items():
+            arch, _, word = key.partition(".")
+            if arch != self.arch or word in read or _HARMLESS.fullmatch(word):
+                continue
+            if (type(value) in (int, float) and value == 0) or (word in same and value == same[word]):
+                continue
+            unknown.append(f"{key[:80]}={quote(value)}")
+        if unknown:
+            more = f", and {len(unknown) - 8} more" if len(unknown) > 8 else ""
+            raise UnsupportedError(f"{self.where}: says what is not known of a {self.arch}: {', '.join(unknown[:8])}{more}")
 
     @property
     def head(self) -> int:
@@ -249,7 +279,7 @@ def _gemma2(w: Words, c: dict[str, Any]) -> None:
 
 def _kinds(w: Words, c: dict[str, Any], every: int) -> list[str]:
     """Layers in windows, and each `every`-th with all."""
-    every = w.count("attention.sliding_window_pattern", every) if w.value("attention.sliding_window_pattern") != [] else every
+    every = w.count("attention.sliding_window_pattern", every)
     return ["full_attention" if every and (i + 1) % every == 0 else "sliding_attention" for i in range(_layers(c))]
 
 

@@ -43,6 +43,7 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
     words = Words(file, arch, _factors(file, budget))
     config: dict[str, Any] = {"model_type": family.kind}
     family.words(words, config)
+    words.check()
     weights = _weights(file, family, words, budget)
     graph = network(config, weights, head=family.head, where=file.where, budget=budget)
     metadata = {"model_type": config["model_type"], "architecture": arch}

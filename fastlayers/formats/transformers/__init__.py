@@ -44,7 +44,7 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(("llama", "mistral", "mixtral", "phi3", "qwen2", "qwen3", "qwen3_moe", "smollm3"), "llama"),
     **dict.fromkeys(("gemma", "gemma2", "gemma3_text"), "gemma"),
     "deberta-v2": "deberta",
-    "nomic_bert": "nomic",
+    **dict.fromkeys(("gte", "new", "nomic_bert"), "nomic"),
 }
 # Ends of architectures' names that say the head otherwise than by "For".
 _HEADS = {"LMHeadModel": "CausalLM", "DoubleHeadsModel": "CausalLM", "ForPreTraining": "", "EncoderModel": "", "Model": ""}
@@ -74,7 +74,8 @@ def network(
     from .weights import Weights
 
     words, arrays = Config(config, where), Weights(weights, where, budget)
-    arrays.begin(getattr(family, "PREFIX", ""))
+    prefix = getattr(family, "PREFIX", ())
+    arrays.begin((prefix,) if isinstance(prefix, str) else prefix)
     if head is None:
         head = _head(words, hasattr(family, "CAUSAL"))
     n = Network(words, arrays, head)

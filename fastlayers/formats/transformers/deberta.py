@@ -14,7 +14,7 @@ from .build import BATCH, FLOAT32, STEPS, Network
 __all__ = ["OTHERS", "write"]
 
 PREFIX = "deberta."
-OTHERS = r"cls\..*|lm_predictions\..*|mask_predictions\..*|pooler\..*|classifier\..*|qa_outputs\..*"
+OTHERS = r"(cls|lm_predictions|mask_predictions|pooler|classifier|qa_outputs|(.*\.)?embeddings\.position_embeddings)\..*"
 _MOST = 1 << 16  # the largest distance that is looked up
 
 
@@ -101,7 +101,7 @@ class Distances:
         }
 
     def scores(self, p: Names, q: str, k: str, mask: str) -> str:
-        """What is added to the products of queries and keys, and the mask of keys."""
+        """Summands of the products of queries and keys, the mask of keys among them."""
         n, total = self.n, ""
         own = p.query.rpartition(".")[0]
         names = {

@@ -23,8 +23,8 @@ def write(n: Network) -> None:
     heads.finish(n, x, {"MaskedLM": masked, "SequenceClassification": heads.classified})
 
 
-def masked(n: Network, x: str) -> str:
+def masked(n: Network, x: str, norm: str = "layer_norm") -> str:
     """Scores of all words for every token."""
     y = n.activation("gelu", n.linear("lm_head.dense", x, n.width(x)))
-    y = n.layer_norm("lm_head.layer_norm", y, n.config.number("layer_norm_eps", 1e-12))
+    y = n.layer_norm(f"lm_head.{norm}", y, n.config.number("layer_norm_eps", 1e-12))
     return heads.words(n, y, f"{n.weights.prefix}embeddings.word_embeddings.weight", "lm_head.decoder", "lm_head.bias")

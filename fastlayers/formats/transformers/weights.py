@@ -36,9 +36,9 @@ class Weights:
         self.read: set[str] = set()
         self._wide: dict[str, Any] = {}
 
-    def begin(self, prefix: str) -> None:
-        """Names of the network itself begin with `prefix` where a checkpoint of a network with a head has them."""
-        self.prefix = prefix if any(name.startswith(prefix) for name in self.arrays) else ""
+    def begin(self, prefixes: tuple[str, ...]) -> None:
+        """Names of the network itself begin with one of these where a checkpoint of a network with a head has them."""
+        self.prefix = next((p for p in prefixes if any(name.startswith(p) for name in self.arrays)), "")
 
     def full(self, name: str) -> str:
         """The name in the file; LayerNorm's parameters were called gamma and beta."""

@@ -186,7 +186,15 @@ def test_words_of_decoders_that_are_refused(
 
 
 def test_words_that_change_nothing(tmp_path: Path) -> None:
-    words = {"torch_dtype": "float32", "id2label": {"0": "a"}, "attention_dropout": 0.5, "unheard_of": None, "top_k": 5}
+    words = {
+        "torch_dtype": "float32",
+        "id2label": {"0": "a"},
+        "attention_dropout": 0.5,
+        "unheard_of": None,
+        "top_k": 5,
+        "transformers.js_config": {"dtype": "q4"},
+        "use_mrope": False,
+    }
     compare("bert", fl.load(written(tmp_path, "bert", **words)), golden("bert")[2])
 
 
@@ -195,6 +203,31 @@ def test_words_of_older_files(tmp_path: Path) -> None:
     scaling = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
     words = {"rope_parameters": None, "rope_theta": 5e5, "rope_scaling": {"type": "llama3", **scaling}}
     compare("llama 3", fl.load(written(tmp_path, "llama 3", **words)), golden("llama 3")[2])
+
+
+def test_words_of_code_on_the_hub(tmp_path: Path) -> None:
+    """NomicBERT's own words; code whose network a family is may lie next to them, and is not looked at."""
+    config, _, want = golden("nomic_bert")
+    own = {"n_embd": 36, "n_head": 6, "n_inner": 53, "n_layer": 2, "n_positions": 40, "layer_norm_epsilon": 1e-12,
+           "rotary_emb_base": 1000, "activation_function": "swiglu", "prenorm": False, "rotary_emb_fraction": 1.0}  # fmt: skip
+    none = dict.fromkeys(set(config) - {"model_type", "architectures", "vocab_size", "type_vocab_size"})
+    code = {"AutoModel": "nomic-ai/nomic-bert-2048--modeling_hf_nomic_bert.NomicBertModel"}
+    written(tmp_path, "nomic_bert", **none, **own, auto_map=code)
+    (tmp_path / "modeling_hf_nomic_bert.py").write_text("raise SystemExit")
+    compare("nomic_bert", fl.load(tmp_path), want)
+    refused(written(tmp_path, "nomic_bert", **none, **{**own, "prenorm": True}, auto_map=code), UnsupportedError, "prenorm")
+    refused(written(tmp_path, "nomic_bert", auto_map={"AutoModel": "modeling.Other"}), UnsupportedError, "auto_map")
+
+
+def test_gte_as_on_the_hub(tmp_path: Path) -> None:
+    config, shapes, want = golden("gte")
+    code = {"AutoModel": "Alibaba-NLP/new-impl--modeling.NewModel"}
+    names = {"model_type": "new", "rope_parameters": None, "rope_theta": 160000.0, "auto_map": code}
+    compare("gte", fl.load(written(tmp_path, "gte", **names)), want)
+    wide = {**config, "rope_parameters": None, "rope_theta": 160000.0, "rope_scaling": {"type": "ntk", "factor": 2.0}}
+    graph = network(wide, weights(shapes), budget=Budget(1 << 30, "load"))
+    exponents = np.arange(0, 6, 2) / 6
+    np.testing.assert_allclose(graph.constants["frequencies"], (320000.0**-exponents) / 2 ** (2 / 6), rtol=1e-6)
 
 
 # ---- weights ---------------------------------------------------------------------------------------------------------------

@@ -280,6 +280,14 @@ def _attention(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     return made
 
 
+def _rotary(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
+    """The batch first, also in tables that have one."""
+    made = _first(1, 2, 3)(w, node, kinds)
+    if any(isinstance(kind, Rows) and w.rank_of(name) != 3 for name, kind in zip(node.inputs[1:3], kinds[1:3], strict=True)):
+        w.refuse("takes tables whose rows are positions")
+    return made
+
+
 def _scaled(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
     """ScaledAttention: products of matrices whose axes before the last two broadcast."""
     rows = next((i for i, kind in enumerate(kinds) if isinstance(kind, Rows)), 0)
@@ -559,13 +567,14 @@ NAMED: dict[str, Rule] = {
                    "SpaceToDepth ConvInteger"),
         (_table, "OneHotEncoder Scaler SoftmaxZero SvmProbabilities TfIdfVectorizer TreeDistribution Trees"),
         (_first(2, 4), "DeformConv"),
-        (_first(3), "CausalConvWithState RotaryEmbedding"),
+        (_first(3), "CausalConvWithState"),
+        (_rotary, "RotaryEmbedding"),
         (_first(1), "GridSample"),
         (_first(1, 2, 3, 4, 5), "LinearAttention"),
         (_attention, "Attention DotAttention"),
         (_scaled, "ScaledAttention"),
         (_matmul, "FusedMatMul"),
-        (_product, "MatMulBnb4 MatMulInteger MatMulIntegerToFloat QGemm QLinearMatMul"),
+        (_product, "BlockLinear MatMulBnb4 MatMulInteger MatMulIntegerToFloat QGemm QLinearMatMul"),
         (_experts, "MoE QMoE"),
         (_quantize, "DequantizeLinear QuantizeLinear"),
         (_qsoftmax, "QLinearSoftmax"),

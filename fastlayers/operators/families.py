@@ -64,6 +64,7 @@ FAMILIES: dict[str, str] = {
     "quantized.blocks": "MatMulBnb4 MatMulNBits",
     "quantized.experts": "MoE QMoE",
     "quantized.gather": "GatherBlockQuantized",
+    "quantized.ggml": "BlockEmbedding BlockLinear",
     "quantized.conv": "ConvInteger QLinearConv",
     "quantized.elementwise": (
         "ByteTable QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul "

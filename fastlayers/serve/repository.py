@@ -157,6 +157,8 @@ class Repository:
     def _scan(self) -> dict[str, dict[str, _Source]]:
         """Every version of every model."""
         root, given = self._root, self._settings.name
+        if _is_checkpoint(root):
+            return {given or root.name: {"1": _Source(root, root / "config.toml")}}
         if root.is_file():
             name = given or root.stem
             return {name: {"1": _Source(root, root.with_suffix(".toml"))}}
@@ -180,9 +182,11 @@ class Repository:
         return found
 
     def _versions(self, folder: Path) -> dict[str, _Source]:
-        """A model's folder: folders named by numbers with a file each, or one file, which is version 1."""
+        """A model's folder: folders named by numbers with a file or checkpoint each, or one of these, which is version 1."""
         entries = _entries(folder)
         config = folder / "config.toml"
+        if _is_checkpoint(folder):
+            return {"1": self._source(folder, config)}
         found = {
             str(int(entry.name)): self._file(entry, config)
             for entry in entries
@@ -194,6 +198,8 @@ class Repository:
 
     def _file(self, folder: Path, config: Path) -> _Source:
         if not self._inside(folder):
+            return self._source(folder, config)
+        if _is_checkpoint(folder):
             return self._source(folder, config)
         files = [entry for entry in _entries(folder) if entry.suffix in SUFFIXES and entry.is_file()]
         chosen = [entry for entry in files if entry.stem == "model"] or files
@@ -220,6 +226,11 @@ def _entries(folder: Path) -> list[Path]:
     except OSError as error:
         logs.event("folder not readable", level="error", folder=folder.name, why=error.strerror)
     return sorted(found)
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    """Whether a folder is a model: a checkpoint of transformers."""
+    return (folder / "config.json").is_file()
 
 
 def _latest(versions: dict[str, Any]) -> str:

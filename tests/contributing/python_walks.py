@@ -1,4 +1,4 @@
-"""Walks that need no compiler: an operator, a Keras layer, a layer, a variant."""
+"""Walks that need no compiler: an operator, a Keras layer, a family of checkpoints, a layer, a variant."""
 
 from __future__ import annotations
 
@@ -52,6 +52,32 @@ KERAS = Walk(
         "-m pytest -q tests/test_docs.py tests/test_lint.py",
     ),
     other=frozenset({"tests/goldens/make_keras_models.py", "tests/goldens/keras_models_3.npz"}),
+)
+
+FAMILY = Walk(
+    "A family of checkpoints",
+    (
+        new(
+            "fastlayers/formats/transformers/tinybert.py",
+            '"""TinyBERT: BERT under another name."""\n\nfrom __future__ import annotations\n\n'
+            "from . import bert\nfrom .build import Network\n\n"
+            '__all__ = ["OTHERS", "write"]\n\nPREFIX = bert.PREFIX\nOTHERS = bert.OTHERS\n\n\n'
+            'def write(n: Network) -> None:\n    """Writes the network."""\n'
+            "    n.config.only(student=True)\n    bert.write(n)\n",
+        ),
+        after("fastlayers/formats/transformers/__init__.py", "FAMILIES: dict[str, str] = {\n", '    "tinybert": "",\n'),
+        after("docs/how-to/checkpoints.md", "RoBERTa, T5's encoder, ", "TinyBERT, "),
+    ),
+    (
+        "-c 'import tempfile, pathlib, fastlayers as fl; from tests.formats.transformers.checkpoints import compare, golden, written; "
+        'folder = written(pathlib.Path(tempfile.mkdtemp()), "bert", model_type="tinybert", student=True); '
+        'compare("bert", fl.load(folder), golden("bert")[2])\'',
+        "-m pytest -q tests/formats/transformers -k 'refused or known or bert'",
+        "-m pytest -q tests/test_docs.py tests/test_lint.py",
+    ),
+    other=frozenset(
+        {"fastlayers/formats/transformers/config.py", "tests/goldens/transformers.npz", "tests/goldens/transformers_cases.py"}
+    ),
 )
 
 _FUNCTION = '''
@@ -139,4 +165,4 @@ VARIANT = Walk(
     ),
 )
 
-WALKS = (OPERATOR, KERAS, LAYER, VARIANT)
+WALKS = (OPERATOR, KERAS, FAMILY, LAYER, VARIANT)

@@ -88,4 +88,4 @@ def named_files(heading: str) -> set[str]:
     assert section, f"CONTRIBUTING.md has no section {heading!r}"
     steps = re.findall(r"^\d+\. (.*(?:\n   .*)*)", section[1], flags=re.MULTILINE)
     assert len(steps) >= 2, f"{heading}: expected numbered steps"
-    return {name for step in steps for name in re.findall(r"`([\w./]+\.(?:py|pyx|pxd|h|def|c|md|npz|txt))`", step)}
+    return {name for step in steps for name in re.findall(r"`([\w./-]+\.(?:py|pyx|pxd|h|def|c|md|npz|txt))`", step)}

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.errors import Error, FormatError, LimitError, UnsupportedError
+from fastlayers.errors import ArgumentError, Error, FormatError, LimitError, UnsupportedError
 from fastlayers.formats import transformers
-from fastlayers.formats.gguf.families import FAMILIES
 
 from ..each import each
 from .gguf_build import BLOCKS, HALVES, blocks, gguf
@@ -53,18 +52,18 @@ def results(model: fl.Model, ids: np.ndarray, past: Mapping[str, np.ndarray] | N
 @pytest.mark.parametrize("name", NAMES)
 def test_what_the_converter_writes(name: str) -> None:
     with np.load(GOLDEN) as file:
-        content, wanted = file[f"{name}/file"].tobytes(), file[f"{name}/wanted"]
+        content, wanted, own = file[f"{name}/file"].tobytes(), file[f"{name}/wanted"], file.get(f"{name}/llama.cpp")
     arch = name.partition(",")[0].partition(" ")[0]
-    if FAMILIES[arch].kind not in transformers.FAMILIES:
-        with pytest.raises(UnsupportedError, match=f"model_type is '{FAMILIES[arch].kind}': supported are"):
-            fl.load(content)
-        return
     model = fl.load(content)
     found = results(model, IDS)
     output = "last_hidden_state" if arch == "bert" else "logits"
     np.testing.assert_allclose(found[output], wanted, rtol=0, atol=1e-5 * max(1, np.abs(wanted).max()))
     assert model.metadata["architecture"] == arch
     if arch != "bert":
+        if name != "phi3, long":  # llama.cpp takes the factors of long texts where there is room for one
+            table = 1e-3 if arch.startswith(("gemma", "gpt")) else 1e-5  # of GELU, in float16
+            np.testing.assert_allclose(found[output], own, rtol=0, atol=table)
+            np.testing.assert_array_equal(found[output].argmax(-1), own.argmax(-1))
         first = results(model, IDS[:, :5])
         rest = results(model, IDS[:, 5:], {key: value for key, value in first.items() if key != "logits"})
         np.testing.assert_allclose(rest["logits"], wanted[:, 5:], rtol=0, atol=1e-5 * max(1, np.abs(wanted).max()))
@@ -156,18 +155,19 @@ def test_every_type_beside_its_arrays(kind: str) -> None:
     assert 0.1 < np.abs(wanted["logits"]).max() < 100
 
 
-def test_few_bits_stay_few() -> None:
-    content = gguf(tensors("Q4_0", tied=True), METADATA)
-    model = fl.load(content)
+def test_blocks_stay_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf(tensors("Q4_0", tied=True), METADATA))
+    assert fl.load(path, max_bytes=100_000)  # for what describes it
+    model = fl.load(path)
     held = {name: array for name, array in model._graph.constants.items() if array.ndim > 1}
-    assert sum(array.nbytes for array in held.values()) < 0.2 * sum(
-        4 * a * b for name, (a, b) in SHAPES.items() if name != "output"
-    )
+    assert {array.dtype.name for array in held.values()} == {"uint8"} and len(held) == len(SHAPES) - 1
     kinds = [node.op for node in model._graph.nodes]
-    assert kinds.count("MatMulNBits") == len(SHAPES) - 1 and kinds.count("GatherBlockQuantized") == 1
-    table = next(node for node in model._graph.nodes if node.op == "GatherBlockQuantized")
-    last = next(node for node in model._graph.nodes if node.op == "MatMulNBits" and node.attributes["N"] == WORDS)
-    assert table.inputs[0] == last.inputs[1] and table.inputs[2] == last.inputs[2]  # one table, twice
+    assert kinds.count("BlockLinear") == len(SHAPES) - 1 and kinds.count("BlockEmbedding") == 1
+    table = next(node for node in model._graph.nodes if node.op == "BlockEmbedding")
+    assert [node.op for node in model._graph.nodes if table.inputs[0] in node.inputs] == ["BlockEmbedding", "BlockLinear"]
+    results(model, IDS % WORDS)
+    assert fl.memory().packed >= sum(array.nbytes for array in held.values())
 
 
 @pytest.mark.parametrize("kind", ["Q4_0", "Q4_K", "Q6_K"])
@@ -209,12 +209,17 @@ REFUSED: dict[str, tuple[bytes, type[Error], str]] = {
     "3 heads": (changed({"llama.attention.head_count": 3}), FormatError, "parts of 3 heads"),
     "0 heads of keys": (changed({"llama.attention.head_count_kv": 0}), FormatError, "parts of 0 heads"),
     "2**31 blocks": (changed({"llama.block_count": 1 << 31}), FormatError, "num_hidden_layers"),
-    "a million blocks": (changed({"llama.block_count": 1_000_000}), FormatError, "has no weight 'model.layers.1."),
+    "a million blocks": (changed({"llama.block_count": 1_000_000}), LimitError, "num_hidden_layers is 1000000"),
     "another width": (changed({"llama.embedding_length": 128}), FormatError, "has shape (40, 256): expected (40, 128)"),
     "no block": (changed({"llama.block_count": 0}), FormatError, "num_hidden_layers is 0"),
-    "experts": (changed({"llama.expert_count": 8}), UnsupportedError, "llama with 8 experts"),
+    "experts without a number to choose": (changed({"llama.expert_count": 8}), FormatError, "has no llama.expert_used_count"),
     "a scaling that is not known": (changed({"llama.rope.scaling.type": "ntk"}), UnsupportedError, "rope.scaling.type is 'ntk'"),
     "a scaling without a factor": (changed({"llama.rope.scaling.type": "linear"}), FormatError, "llama.rope.scaling.factor"),
+    "a scale that nothing reads": (changed({"llama.logit_scale": 0.5}), UnsupportedError, "llama: llama.logit_scale=0.5"),
+    "windows": (changed({"llama.attention.sliding_window": 8}), UnsupportedError, "llama.attention.sliding_window=8"),
+    "a share of a head that is rotated": (changed({"llama.rope.dimension_count": 32}), UnsupportedError, "dimension_count=32"),
+    "other values": (changed({"llama.attention.value_length": 32}), UnsupportedError, "value_length=32"),
+    "attention to all": (changed({"llama.attention.causal": False}), UnsupportedError, "attention.causal=False"),
     "no table": (changed(without="token_embd.weight"), FormatError, "has no matrix 'token_embd.weight', which llama needs"),
     "a missing matrix": (changed(without="blk.0.ffn_up.weight"), FormatError, "'model.layers.0.mlp.up_proj.weight'"),
     "a tensor that nobody knows": (changed(tensors={"blk.0.attn_rel_b.weight": F32_2}), UnsupportedError,
@@ -226,8 +231,6 @@ REFUSED: dict[str, tuple[bytes, type[Error], str]] = {
     "frequencies of two axes": (changed(tensors={"rope_freqs.weight": (0, (2, 1), bytes(8))}), FormatError, "a vector of F32"),
     "frequencies of another length": (changed(tensors={"rope_freqs.weight": F32_2}), FormatError, "32 positive numbers"),
     "frequencies of 0": (changed(tensors={"rope_freqs.weight": (0, (32,), bytes(128))}), FormatError, "32 positive numbers"),
-    "scales that are no numbers": (changed(tensors={"output.weight": (2, (40, 256), b"\xff" * (40 * 8 * 18))}), FormatError,
-                                   "tensor 'output.weight': has scales that are NaN or infinite"),
     "an experts' tensor of two axes": (changed({"general.architecture": "qwen3moe"}, tensors={"blk.0.ffn_up_exps.weight": F32_2}),
                                        FormatError, "qwen3moe."),
 }  # fmt: skip
@@ -241,12 +244,19 @@ def test_what_is_refused(what: str) -> None:
     assert words in str(caught.value), str(caught.value)
 
 
-def test_memory_of_few_bits_is_paid_for() -> None:
-    content = changed()
-    needed = sum(a * b for a, b in SHAPES.values()) * 5 // 8
-    assert fl.load(content, max_bytes=needed + 100_000)
-    with pytest.raises(LimitError, match="max_bytes"):
-        fl.load(content, max_bytes=needed // 2)
+def test_scales_that_are_no_numbers_are_refused() -> None:
+    model = fl.load(changed(tensors={"output.weight": (2, (40, 256), b"\xff" * (40 * 8 * 18))}))
+    with pytest.raises(ArgumentError, match="Q4_0: blocks have scales or minima that are NaN or infinite"):
+        results(model, IDS % WORDS)
+
+
+def test_words_that_change_nothing() -> None:
+    words = {
+        "vocab_size": 40, "pooling_type": 1, "attention.causal": True, "rope.dimension_count": 64, "attention.key_length": 64,
+        "attention.value_length": 64, "attention.sliding_window": 0, "rope.scaling.type": "none",
+    }  # fmt: skip
+    more = fl.load(changed({f"llama.{key}": value for key, value in words.items()}))
+    np.testing.assert_array_equal(results(more, IDS % WORDS)["logits"], results(fl.load(changed()), IDS % WORDS)["logits"])
 
 
 def test_the_format_that_is_asked_for(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
-"""Makes gguf_models.npz: small networks of every architecture as llama.cpp's converter writes them, and transformers' results.
+"""Makes gguf_models.npz: small networks of every architecture as llama.cpp's converter writes them, transformers' results, and
+llama.cpp's own of the same weights in float32.
 
 Weights of matrices are such as Q8_0 has, so that the files and the networks that were run have the same.
 
-Run with torch 2.13, transformers 5.24 and llama.cpp's source: python -m tests.goldens.make_gguf_models LLAMA_CPP [NAME ...]
+Run with torch 2.13, transformers 5.24, llama-cpp-python 0.3.36 and llama.cpp's source (which that one's source has in vendor):
+python -m tests.goldens.make_gguf_models LLAMA_CPP [NAME ...]
 """
 
 from __future__ import annotations
@@ -35,6 +37,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     }),
     "llama, linear": ("LlamaForCausalLM", {
         **GROUPED, "head_dim": 16, "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0},
+    }),
+    "llama, mixtral": ("MixtralForCausalLM", {
+        **GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 32,
     }),
     "qwen2": ("Qwen2ForCausalLM", {**GROUPED, "tie_word_embeddings": True}),
     "qwen2, yarn": ("Qwen2ForCausalLM", {**GROUPED, "rope_parameters": {
@@ -82,19 +87,30 @@ def as_q8_0(gguf: Any, model: Any) -> None:
             weight.data = torch.from_numpy(np.ascontiguousarray(rows.T if turned else rows))
 
 
-def converted(source: Path, folder: Path) -> bytes:
-    """The file that the converter makes of a folder."""
+def converted(folder: Path, plain: bool) -> Path:
+    """The file that the converter makes of a folder: of Q8_0, or as it is."""
     from conversion import get_model_class  # type: ignore[import-not-found]
     from conversion.base import ModelBase, ModelType, get_model_architecture, gguf  # type: ignore[import-not-found]
 
-    words = ModelBase.load_hparams(folder, False)
-    kind = get_model_class(get_model_architecture(words, ModelType.TEXT))
+    kind = get_model_class(get_model_architecture(ModelBase.load_hparams(folder, False), ModelType.TEXT))
     kind.set_vocab = lambda self: self._set_vocab_none()
-    out = folder / "model.gguf"
-    made = kind(folder, gguf.LlamaFileType.MOSTLY_Q8_0, out, eager=True)
+    types, out = gguf.LlamaFileType, folder / f"{'plain' if plain else 'model'}.gguf"
+    made = kind(folder, types.ALL_F32 if plain else types.MOSTLY_Q8_0, out, eager=True)
     made.hparams.update(OLDER.get(type(made).__name__, {}))
+    if plain and kind.__name__ not in ("LlamaModel", "SmolLM3Model"):  # which say it themselves
+        made.gguf_writer.add_vocab_size(50)
     made.write()
-    return out.read_bytes()
+    return Path(out)
+
+
+def by_llama_cpp(path: Path) -> np.ndarray:
+    """llama.cpp's logits."""
+    import llama_cpp  # type: ignore[import-not-found]
+
+    model = llama_cpp.Llama(str(path), n_ctx=64, n_threads=1, verbose=False, logits_all=True, type_k=0, type_v=0)
+    model.eval(IDS[0].tolist())
+    rows = (llama_cpp.llama_get_logits_ith(model.ctx, i) for i in range(IDS.size))
+    return np.array([[np.ctypeslib.as_array(row, (50,)).copy() for row in rows]])
 
 
 def main() -> None:
@@ -116,7 +132,9 @@ def main() -> None:
             model.save_pretrained(folder)
             (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": dict.fromkeys(map(str, range(50)))},
                                                                "added_tokens": []}))  # fmt: skip
-            content = converted(source, folder)
+            content = converted(folder, False).read_bytes()
+            if kind != "BertModel":
+                held[f"{name}/llama.cpp"] = by_llama_cpp(converted(folder, True))
         with torch.no_grad():
             wanted = model(input_ids=torch.from_numpy(IDS))
         wanted = wanted.last_hidden_state if kind == "BertModel" else wanted.logits

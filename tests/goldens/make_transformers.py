@@ -43,7 +43,11 @@ def made(case: Case, folder: Path, dtype: str = "float32") -> tuple[Any, dict[st
 def results(case: Case, network: Any) -> dict[str, np.ndarray]:
     """The network's results by optimum's names; of decoders, the tokens after the first prompt too."""
     feeds = case.feeds()
-    found = network(**{name: torch.from_numpy(array) for name, array in feeds.items()})
+    given = {name: torch.from_numpy(array) for name, array in feeds.items()}
+    found = network(**given)
+    if case.whole:  # where the longest row decides, each is computed alone
+        rows = [network(**{name: t[i : i + 1] for name, t in given.items()}) for i in range(2)]
+        found = {"logits": torch.cat([row["logits"] for row in rows])}
     names = ("last_hidden_state", "logits", "start_logits", "end_logits")
     made = {name: found[name].numpy()[..., KEPT if found[name].ndim == 3 else slice(None)] for name in names if name in found}
     if case.decodes and not case.whole:

@@ -1,8 +1,8 @@
 """Reading GGUF: descriptions and weights in blocks of few bits, by a bounds-checked reader of our own.
 
-bytes -> `parse` (metadata, and where each tensor is) -> `blocks` (arrays, or matrices of few bits; `types`: their layouts)
+bytes -> `parse` (metadata, and where each tensor is; `types` has their types) -> `tensors` (arrays, or blocks in place)
 
-`network` makes a graph: `families` has transformers' words and names for an architecture's, `matrix` writes products of few bits.
+`network` makes a graph: `families` has transformers' words and names for an architecture's, `matrix` writes products with blocks.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def sniff(source: Source) -> bool:
 
 def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
     """Every tensor by its name: quantized ones as float32, the others as they are stored."""
-    from .blocks import read
     from .parse import parse
+    from .tensors import read
 
     file = parse(source, budget)
     return {name: read(file, tensor, budget) for name, tensor in file.tensors.items()}

@@ -7,6 +7,7 @@ have its network.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,13 +20,22 @@ from .parse import File
 __all__ = ["FAMILIES", "Family", "Words"]
 
 
+# Keys of any architecture that change no result.
+_HARMLESS = re.compile(
+    r"vocab_size|context_length|tensor_data_layout|pooling_type|classifier\..*|rope\.scaling\.finetuned|attention\.layer_norm(_rms)?_epsilon"
+)
+
+
 class Words:
     """The metadata of an architecture, checked: `count`, `number`, `flag` by their keys without the architecture's name."""
 
     def __init__(self, file: File, arch: str, small: Mapping[str, Array]) -> None:
         self.file, self.arch, self.small, self.where = file, arch, small, file.where
+        self.read: set[str] = set()
 
     def value(self, key: str) -> Any:
+        """A key's value of any type; None without it."""
+        self.read.add(key)
         return self.file.metadata.get(f"{self.arch}.{key}")
 
     def _typed(self, key: str, kinds: tuple[type, ...], default: Any, wanted: str) -> Any:
@@ -60,6 +70,26 @@ class Words:
             raise FormatError(f"{self.where}: has no matrix {quote(tensor)}, which {self.arch} needs")
         return self.file.tensors[tensor].shape[0]
 
+    def check(self) -> None:
+        """Raises if the file says what nothing has read, and what may change results."""
+        read, head = set(self.read), self.head
+        share = self.count("embedding_length") // self.count("attention.head_count")
+        same = {
+            "attention.key_length": share, "attention.value_length": head, "attention.causal": self.arch != "bert",
+            "rope.dimension_count": head, "expert_weights_norm": True, "expert_gating_func": 1, "expert_weights_scale": 1,
+        }  # fmt: skip
+        unknown = []
+        for key, value in self.file.metadata.items():
+            arch, _, word = key.partition(".")
+            if arch != self.arch or word in read or _HARMLESS.fullmatch(word):
+                continue
+            if (type(value) in (int, float) and value == 0) or (word in same and value == same[word]):
+                continue
+            unknown.append(f"{key[:80]}={quote(value)}")
+        if unknown:
+            more = f", and {len(unknown) - 8} more" if len(unknown) > 8 else ""
+            raise UnsupportedError(f"{self.where}: says what is not known of a {self.arch}: {', '.join(unknown[:8])}{more}")
+
     @property
     def head(self) -> int:
         """The width of a head."""
@@ -84,7 +114,7 @@ class Family(NamedTuple):
     turned: bool = False  # rotary pairs of queries and keys are neighbours
     shifted: bool = False  # norms' weights have 1 added
     gathered: str = ""  # a tensor whose rows are all queries, then all keys, then all values, and not head by head
-    turns: str = ""  # tensors that transformers has with input and output exchanged
+    turns: str = ""  # tensors of which transformers has arrays with input and output exchanged
 
 
 _OUTER = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
@@ -197,10 +227,11 @@ def _rope(w: Words, theta: float = 10000.0) -> dict[str, Any]:
 
 def _llama(w: Words, c: dict[str, Any]) -> None:
     _grouped(w, c)
-    if w.value("expert_count"):
-        raise UnsupportedError(f"{w.where}: is a llama with {quote(w.value('expert_count'))} experts: not supported")
     c["head_dim"] = w.head
-    c["attention_bias"], c["mlp_bias"] = w.has("blk.0.attn_q.bias"), w.has("blk.0.ffn_up.bias")
+    if experts := w.count("expert_count", 0):
+        c.update(model_type="mixtral", num_local_experts=experts, num_experts_per_tok=w.count("expert_used_count"))
+    else:
+        c["attention_bias"], c["mlp_bias"] = w.has("blk.0.attn_q.bias"), w.has("blk.0.ffn_up.bias")
 
 
 def _qwen3(w: Words, c: dict[str, Any]) -> None:
@@ -210,6 +241,7 @@ def _qwen3(w: Words, c: dict[str, Any]) -> None:
 
 def _qwen3moe(w: Words, c: dict[str, Any]) -> None:
     _qwen3(w, c)
+    del c["intermediate_size"]  # of layers without experts
     c.update(
         num_experts=w.count("expert_count"), num_experts_per_tok=w.count("expert_used_count"),
         moe_intermediate_size=w.count("expert_feed_forward_length"), norm_topk_prob=True, decoder_sparse_step=1,
@@ -247,7 +279,7 @@ def _gemma2(w: Words, c: dict[str, Any]) -> None:
 
 def _kinds(w: Words, c: dict[str, Any], every: int) -> list[str]:
     """Layers in windows, and each `every`-th with all."""
-    every = w.count("attention.sliding_window_pattern", every) if w.value("attention.sliding_window_pattern") != [] else every
+    every = w.count("attention.sliding_window_pattern", every)
     return ["full_attention" if every and (i + 1) % every == 0 else "sliding_attention" for i in range(_layers(c))]
 
 
@@ -308,7 +340,7 @@ def _bert(w: Words, c: dict[str, Any]) -> None:
 
 
 FAMILIES: dict[str, Family] = {
-    "llama": Family("llama", _LLAMA, _llama, turned=True),
+    "llama": Family("llama", _MOE, _llama, turned=True),
     "qwen2": Family("qwen2", _LLAMA, _grouped),
     "qwen3": Family("qwen3", _LLAMA, _qwen3),
     "qwen3moe": Family("qwen3_moe", _MOE, _qwen3moe),

@@ -1,4 +1,4 @@
-"""A matrix of a GGUF file as networks take it: of few bits in products and in tables of words, an array wherever else."""
+"""A matrix of a GGUF file as networks take it: its blocks in products and in tables of words, an array wherever else."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from .._arrays import Array
 from ..budget import Budget
-from .blocks import packed, read
 from .parse import File, Tensor
+from .tensors import raw_rows, read
 
 if TYPE_CHECKING:
     from ..transformers.build import Network
@@ -20,57 +20,41 @@ __all__ = ["Matrix", "part"]
 def part(tensor: Tensor, first: int, count: int, width: int) -> Tensor:
     """`count` rows of `width` from row `first` on, as a matrix."""
     size = tensor.kind.bytes_of((count, width), tensor.where)
-    return tensor._replace(
-        name=f"{tensor.name}[{first}]", shape=(count, width), start=tensor.start + first * (size // count), size=size
-    )
+    start = tensor.start + first * (size // count if count else 0)
+    return tensor._replace(name=f"{tensor.name}[{first}]", shape=(count, width), start=start, size=size)
 
 
 class Matrix:
-    """A quantized matrix (n, k), made of the file when a network asks for it, once.
+    """A quantized matrix (n, k) of one network, whose blocks stay in the file.
 
     Args:
         file: the file.
         tensor: one of two axes.
-        budget: pays for what is made.
+        budget: pays where it becomes an array.
         order: which row of the file is each row; None: the same.
-        exchanged: it is called (k, n).
     """
 
     dtype = np.dtype(np.float32)  # of the array
 
-    def __init__(self, file: File, tensor: Tensor, budget: Budget, order: Array | None = None, exchanged: bool = False) -> None:
-        self.file, self.tensor, self.budget, self.order, self.exchanged = file, tensor, budget, order, exchanged
-        self.shape = tensor.shape[::-1] if exchanged else tensor.shape
-        self._made: tuple[list[str | None], dict[str, int]] | None = None
-
-    def transposed(self) -> Matrix:
-        """The same, called (k, n)."""
-        return Matrix(self.file, self.tensor, self.budget, self.order, not self.exchanged)
+    def __init__(self, file: File, tensor: Tensor, budget: Budget, order: Array | None = None) -> None:
+        self.file, self.tensor, self.budget, self.order = file, tensor, budget, order
+        self.shape = tensor.shape
+        self._name = ""  # of the constant: a table of words may be the matrix of the scores, too
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         found = read(self.file, self.tensor, self.budget)
-        found = found if self.order is None else found[self.order]
-        return found.T if self.exchanged else found
+        return found if self.order is None else found[self.order]
 
     def linear(self, n: Network, x: str, bias: str | None) -> str:
         """Writes x Wᵀ + b."""
-        (numbers, scales, zeros), bits = self._constants(n)
-        rows, terms = self.tensor.shape
-        return n.op("MatMulNBits", x, numbers, scales, zeros, None, bias, N=rows, K=terms, **bits)
+        order = None if self.order is None else n.constant(self.order, f"{self.tensor.name}.order")
+        return n.op("BlockLinear", x, self._blocks(n), bias, order, kind=self.tensor.kind.name)
 
     def rows(self, n: Network, ids: str) -> str:
         """Writes the rows of the ids."""
-        (numbers, scales, zeros), bits = self._constants(n)
-        return n.op("GatherBlockQuantized", numbers, ids, scales, zeros, gather_axis=0, quantize_axis=1, **bits)
+        return n.op("BlockEmbedding", self._blocks(n), ids, kind=self.tensor.kind.name)
 
-    def _constants(self, n: Network) -> tuple[list[str | None], dict[str, int]]:
-        if self._made is None:
-            few = packed(self.file, self.tensor, self.budget)
-            names: list[str | None] = []
-            for kind in ("numbers", "scales", "zeros"):
-                array = getattr(few, kind)
-                if array is not None and self.order is not None:
-                    array = array[self.order]
-                names.append(None if array is None else n.constant(array, f"{self.tensor.name}.{kind}"))
-            self._made = names, {"bits": few.bits, "block_size": few.block}
-        return self._made
+    def _blocks(self, n: Network) -> str:
+        if not self._name:
+            self._name = n.constant(raw_rows(self.file, self.tensor), self.tensor.name)
+        return self._name

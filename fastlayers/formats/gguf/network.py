@@ -11,10 +11,10 @@ from ...errors import FormatError, LimitError, UnsupportedError
 from .._arrays import Array
 from ..budget import Budget
 from ..source import Source, quote
-from .blocks import read
 from .families import FAMILIES, Family, Words
 from .matrix import Matrix, part
 from .parse import File, Tensor, parse
+from .tensors import read
 
 if TYPE_CHECKING:
     from ...ir.graph import Graph
@@ -43,9 +43,10 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:
     words = Words(file, arch, _factors(file, budget))
     config: dict[str, Any] = {"model_type": family.kind}
     family.words(words, config)
+    words.check()
     weights = _weights(file, family, words, budget)
     graph = network(config, weights, head=family.head, where=file.where, budget=budget)
-    metadata = {"model_type": family.kind, "architecture": arch}
+    metadata = {"model_type": config["model_type"], "architecture": arch}
     if isinstance(name := file.metadata.get("general.name"), str):
         metadata["name"] = name
     return graph, metadata
@@ -87,8 +88,8 @@ def _weights(file: File, family: Family, words: Words, budget: Budget) -> dict[s
         found = _taken(file, tensor, _order(family, words, kind, tensor), budget)
         if family.shifted and kind.endswith("norm") and end == "weight":
             found = np.asarray(found, np.float32) - np.float32(1)
-        if end == "weight" and kind in family.turns.split():
-            found = found.transposed() if isinstance(found, Matrix) else found.T
+        if end == "weight" and kind in family.turns.split() and not isinstance(found, Matrix):
+            found = found.T
         made[whole] = found
     if unknown:
         more = f", and {len(unknown) - 5} more" if len(unknown) > 5 else ""
@@ -100,7 +101,7 @@ def _weights(file: File, family: Family, words: Words, budget: Budget) -> dict[s
 
 def _taken(file: File, tensor: Tensor, order: Array | None, budget: Budget) -> Any:
     """A tensor with its rows in an order."""
-    if tensor.kind.apart is not None and len(tensor.shape) == 2:
+    if tensor.kind.blocks is not None and len(tensor.shape) == 2:
         return Matrix(file, tensor, budget, order)
     found = read(file, tensor, budget)
     if order is None:
@@ -118,11 +119,11 @@ def _order(family: Family, words: Words, kind: str, tensor: Tensor) -> Array | N
         heads = words.count("attention.head_count")
         heads = heads if kind == "attn_q" else words.count("attention.head_count_kv", heads)
         _divides(tensor, heads, 2)
-        return np.asarray(np.arange(rows).reshape(heads, -1, 2).swapaxes(1, 2).ravel())
+        return np.asarray(np.arange(rows, dtype=np.int32).reshape(heads, -1, 2).swapaxes(1, 2).ravel())
     if kind == family.gathered:
         heads = words.count("attention.head_count")
         _divides(tensor, heads, 3)
-        return np.asarray(np.arange(rows).reshape(3, heads, -1).swapaxes(0, 1).ravel())
+        return np.asarray(np.arange(rows, dtype=np.int32).reshape(3, heads, -1).swapaxes(0, 1).ravel())
     return None
 
 

@@ -28,7 +28,8 @@ _NAMES = (
     r"_name_or_path|name_or_path|model_type|architectures|auto_map|transformers_version|\w*_version|task_specific_params|"
     r"finetuning_task|problem_type|id2label|label2id|num_labels|_num_labels|custom_pipelines|sentence_transformers|language|"
     r"adapters?|summary_\w+|directionality|pooler_\w+|tokenizer_class|prefix|model_max_length|_commit_hash|"
-    r"sbert_ce_default_activation_function|license|tags|classifier_pooling_\w+|emb_pooler|matryoshka_\w+|is_causal_lm|max_seq_len"
+    r"sbert_ce_default_activation_function|license|tags|classifier_pooling_\w+|emb_pooler|matryoshka_\w+|max_seq_len|"
+    r"padding_idx|unsloth_\w+|transformers\.js_config|is_llama_config"
 )
 _TOKENS = (
     r"(bos|eos|pad|sep|cls|mask|unk|decoder_start|forced_bos|forced_eos|image|boi|eoi|audio)_token_(id|index)|\w*_tokens|"
@@ -45,6 +46,8 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     "is_encoder_decoder": (False,),
     "tie_encoder_decoder": (False,),
     "pruned_heads": ({}, []),
+    "rope_interleaved": (False,),
+    "use_mrope": (False,),
 }
 
 

@@ -14,7 +14,7 @@ from .build import BATCH, FLOAT32, STEPS, Network
 __all__ = ["OTHERS", "write"]
 
 PREFIX = "deberta."
-OTHERS = r"cls\..*|lm_predictions\..*|mask_predictions\..*|pooler\..*|classifier\..*|qa_outputs\..*"
+OTHERS = r"(cls|lm_predictions|mask_predictions|pooler|classifier|qa_outputs|(.*\.)?embeddings\.position_embeddings)\..*"
 _MOST = 1 << 16  # the largest distance that is looked up
 
 

@@ -20,6 +20,7 @@ def write(n: Network) -> None:
     """Writes the network."""
     c, kind, at = n.config, n.config.text("model_type", "gemma"), n.weights.prefix
     c.only(use_bidirectional_attention=False)
+    c.unused("sliding_window_size")  # as sliding_window
     width, heads, head = c.size("hidden_size"), c.size("num_attention_heads"), c.size("head_dim", 256)
     eps, layers, bias = c.number("rms_norm_eps", 1e-6), c.layers(), c.flag("attention_bias", False)
     act = c.text("hidden_activation", c.text("hidden_act", "gelu_pytorch_tanh"))

@@ -6,11 +6,12 @@ from .build import Network
 from .decoder import Decoder
 from .rotary import parameters
 
-__all__ = ["CAUSAL", "OTHERS", "feed_forward", "head_norm", "kinds_of", "project", "write"]
+__all__ = ["AUTO_MAP", "CAUSAL", "OTHERS", "feed_forward", "head_norm", "kinds_of", "project", "write"]
 
 PREFIX = "model."
 OTHERS = r"lm_head\.weight"
 CAUSAL = True
+AUTO_MAP = r"(configuration|modeling)_phi3\.Phi3\w+"  # code on the hub that is this network
 _THETA = {"mixtral": 1e6, "smollm3": 2e6}
 
 
@@ -91,7 +92,8 @@ def _spans(n: Network, layers: int, kind: str) -> list[int | None]:
     if kind in ("mistral", "mixtral", "phi3"):
         return [None if size is None else size - 1] * layers
     size = size if c.flag("use_sliding_window", False) else None
-    first = 0 if kind == "qwen3_moe" else c.whole("max_window_layers", 28, least=0)
+    first = c.whole("max_window_layers", 28, least=0)
+    first = 0 if kind == "qwen3_moe" else first
     windows = [size is not None and i >= first for i in range(layers)]
     if kind == "smollm3":
         windows = [size is not None and not turned for turned in _turned(n, layers, kind)]

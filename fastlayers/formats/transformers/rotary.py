@@ -161,7 +161,7 @@ class Rotary:
         return (far * ramp + (np.float32(1) / powers) * (1 - ramp)).astype(np.float32), self._number("attention_factor", default)
 
     def _dynamic(self, positions: str) -> tuple[Any, float]:
-        """The base grows with the longest sequence of the call, beyond the length of training."""
+        """The base grows with the length of a sequence, beyond that of training."""
         n, d = self.n, self.turned
         length, factor, theta = (float(self.words["max_position_embeddings"]), self._number("factor"), self._number("rope_theta"))
         if d < 4:
@@ -174,7 +174,7 @@ class Rotary:
         return n.op("Mul", grown, n.constant(np.float32(1) / self._powers(theta), "frequencies")), 1.0
 
     def _longrope(self, positions: str) -> tuple[Any, float]:
-        """One of two lists of factors, chosen by the longest sequence of the call."""
+        """One of two lists of factors, chosen by the length of a sequence."""
         n = self.n
         length = self._number(_ORIGINAL, self.words["max_position_embeddings"])
         factor = self._number("factor", self.words["max_position_embeddings"] / length)
@@ -191,5 +191,7 @@ class Rotary:
         return chosen, self._number("attention_factor", default)
 
     def _longest(self, positions: str) -> str:
-        """The largest position and 1."""
-        return self.n.add(self.n.op("ReduceMax", positions, keepdims=0), self.n.constant(np.int64(1)))
+        """The largest position of each row and 1, (b, 1, 1): a row has its own, whatever is next to it."""
+        n, rank = self.n, len(self.n.e.shape(positions) or ())
+        longest = n.add(n.op("ReduceMax", positions, n.ints(-1), keepdims=1), n.constant(np.int64(1)))
+        return n.op("Unsqueeze", longest, n.ints(rank))

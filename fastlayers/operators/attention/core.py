@@ -174,7 +174,8 @@ def lower_attention(
         closed = np.zeros(ahead.shape, bool)
         for sign, most in limits:
             closed |= sign * ahead > most
-        bias = _sum(b, bias, b.constant(np.where(closed, FLOAT32.type(-np.inf), FLOAT32.type(0))[None, None]))
+        if closed.any():
+            bias = _sum(b, bias, b.constant(np.where(closed, FLOAT32.type(-np.inf), FLOAT32.type(0))[None, None]))
     elif limits and lengths is not None:
         counts = _cast(b, lengths.view((batch, 1, 1, 1)), FLOAT32)
         distance = b.temp((batch, 1, rows, keys))

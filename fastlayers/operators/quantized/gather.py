@@ -2,7 +2,6 @@
 
 Only what is gathered becomes floats. Numbers are one an element (int4 and uint4, which the reader widens: `apart`), or bytes, of
 which one has two of 4 bits, or four of 2, that are neighbours along the last axis, the lowest first; so have zero points then.
-Those may be floats as well, one a block, as MatMulNBits' may.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ def infer(n: View) -> list[Spec]:
         raise n.wrong_dtype(f"the indices have dtype {indices.dtype}: expected int32 or int64")
     if scales.dtype.kind != "f":
         raise n.wrong_dtype(f"the scales have dtype {scales.dtype}: expected a float")
-    if n.has(3) and n.spec(3).dtype not in (table.dtype, scales.dtype):
-        raise n.wrong_dtype(f"the zero points have dtype {n.spec(3).dtype}: expected {table.dtype} or {scales.dtype}")
+    if n.has(3) and n.spec(3).dtype != table.dtype:
+        raise n.wrong_dtype(f"the zero points have dtype {n.spec(3).dtype}: expected {table.dtype}, that of the table")
     if table.shape is None:
         return [Spec(None, scales.dtype)]
     gathered, quantized, block, apart = _sizes(n, len(table.shape))
@@ -53,8 +52,7 @@ def infer(n: View) -> list[Spec]:
     shape = (*front, last * apart if isinstance(last, int) else None)
     size = shape[quantized]
     want = (*shape[:quantized], -(-size // block) if isinstance(size, int) else None, *shape[quantized + 1 :])
-    whole = n.has(3) and n.spec(3).dtype.kind == "f"
-    packed = want if whole else (*want[:-1], -(-want[-1] // apart) if isinstance(want[-1], int) else None)
+    packed = (*want[:-1], -(-want[-1] // apart) if isinstance(want[-1], int) else None)
     for i, name, expected in ((2, "scales", want), (3, "zero points", packed)):
         given = n.shape(i) if n.has(i) else None
         if given is not None and (
@@ -102,7 +100,7 @@ def run(n: View, table: np.ndarray, indices: np.ndarray, scales: np.ndarray, zer
     if zeros is None:
         origin: np.ndarray | int = 0 if n.get("apart", 0) else 1 << (n.get("bits", 4) - 1)
     else:
-        origin = spread(zeros, apart > 1 and zeros.dtype.kind != "f")
+        origin = spread(zeros, apart > 1)
     wide = np.result_type(scales.dtype, np.float32)
     return (((found.astype(wide) - origin) * spread(scales).astype(wide)).astype(scales.dtype),)
 

@@ -186,7 +186,15 @@ def test_words_of_decoders_that_are_refused(
 
 
 def test_words_that_change_nothing(tmp_path: Path) -> None:
-    words = {"torch_dtype": "float32", "id2label": {"0": "a"}, "attention_dropout": 0.5, "unheard_of": None, "top_k": 5}
+    words = {
+        "torch_dtype": "float32",
+        "id2label": {"0": "a"},
+        "attention_dropout": 0.5,
+        "unheard_of": None,
+        "top_k": 5,
+        "transformers.js_config": {"dtype": "q4"},
+        "use_mrope": False,
+    }
     compare("bert", fl.load(written(tmp_path, "bert", **words)), golden("bert")[2])
 
 

@@ -36,7 +36,7 @@ def test_every_family_has_a_golden() -> None:
     assert {golden(name)[0]["model_type"] for name in CASES} == set(FAMILIES) - {"new"}  # as "gte"
 
 
-def test_batches_keep_rows_apart(tmp_path: Path) -> None:
-    model = fl.load(written(tmp_path))
-    axes = model.batch_axes()
-    assert axes == {"input_ids": 0, "attention_mask": 0, "token_type_ids": 0, "last_hidden_state": 0}
+@each("name", CASES)
+def test_batches_keep_rows_apart(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    model = fl.load(written(tmp_path_factory.mktemp("checkpoint"), name))
+    assert model.batch_axes() == dict.fromkeys((*model.inputs.names, *model.outputs.names), 0)

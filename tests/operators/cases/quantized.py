@@ -217,11 +217,12 @@ IN_NUMPY = {
     "DequantizeLinear-float16", "DequantizeLinear-output_dtype", "QLinearMatMul-scales a row", "QGemm-alpha",
     "QLinearReduceMean-plain", "QLinearReduceMean-axis gone",
     "QLinearWhere-plain", "QLinearAdd-broadcast, no zero points", "GatherBlockQuantized-bytes",
-    "GatherBlockQuantized-zero points that are floats",
+    "BlockEmbedding-plain",
 }  # fmt: skip
 # 20 terms in blocks of 16 of 4 bits each: 1 and -1 in turn, times 0.5 and 2; or, with zero points, 9 - 9 and 7 - 5.
 NIBBLES = np.full((1, 2, 8), 0x79, U8)
 ALL_ONES = np.ones((2, 20), np.float32)
+Q8_0 = np.array([[0, 0x38, *range(1, 33)], [0, 0x40, *[253] * 32]], U8)
 BLOCKS = [
     case("MatMulNBits", "plain", [ALL_ONES, NIBBLES, array([[0.5, 2]])], [[0], [0]], N=1, K=20, block_size=16),
     case("MatMulNBits", "zero points, bias", [ALL_ONES, NIBBLES, array([[0.5, 2]]), u8([0x59]), None, array([1])],
@@ -239,9 +240,11 @@ BLOCKS = [
          [[1 + 4, -1 - 4] * 7 + [1 + 6, -1 - 6] + [2 + 6, -2 - 6]], N=2, K=18, block_size=16, quant_type=1, transB=0),
     case("GatherBlockQuantized", "bytes", [np.full((2, 10), 0x79, U8), [-2], array([[0.5, 2], [1, 1]])],
          array([[0.5, -0.5] * 8 + [2, -2] * 2]), block_size=16),
-    case("GatherBlockQuantized", "zero points that are floats",
-         [np.full((2, 10), 0x79, U8), [-2], array([[0.5, 2], [1, 1]]), array([[8.5, 7], [0, 0]])],
-         array([[0.25, -0.75] * 8 + [4, 0] * 2]), block_size=16),
+    # Two rows of 32 terms in blocks of Q8_0: a half, 0.5 and 2, and bytes; 1 .. 32, and -3 everywhere.
+    case("BlockLinear", "plain", [np.ones((2, 32), np.float32), Q8_0], [[264, -192]] * 2, kind="Q8_0"),
+    case("BlockLinear", "bias, rows in another order",
+         [np.ones((1, 32), np.float32), Q8_0, array([1, 2]), np.array([1, 0], np.int32)], [[-191, 266]], kind="Q8_0"),
+    case("BlockEmbedding", "plain", [Q8_0, [[1], [0]]], array([[[-6] * 32], [np.arange(1, 33) / 2]]), kind="Q8_0"),
 ]  # fmt: skip
 # Two experts, the second is chosen: relu(x [[1, 0], [0, -1]] + [0, 3]) is [1, 1], and that goes into the sums of the next rows.
 CHOSEN = [array([[1, 2]]), array([[0, 1]])]

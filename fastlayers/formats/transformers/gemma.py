@@ -34,7 +34,7 @@ def write(n: Network) -> None:
         every = 2 if kind == "gemma2" else c.whole("sliding_window_pattern", c.whole("_sliding_window_pattern", 6))
         windows = kinds_of(n, layers, ["sliding_attention" if (i + 1) % every else "full_attention" for i in range(layers)])
         size = c.size("sliding_window", 4096) - 1
-        rule = {"scale": c.number("query_pre_attn_scalar", 256) ** -0.5}
+        rule = {"scale": c.number("query_pre_attn_scalar", 256, True) ** -0.5}
         cap = c.number("attn_logit_softcapping", 0 if kind == "gemma3_text" or "attn_logit_softcapping" in c.words else 50)
         rule["softcap"] = cap or None
     if kind == "gemma3_text":

@@ -23,7 +23,7 @@ EXAMPLES = (
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own options."""
     add = parser.add_argument
-    add("model", metavar="FOLDER", help="a folder of transformers with a decoder")
+    add("model", metavar="FOLDER_OR_GGUF", help="a folder of transformers with a decoder, or a GGUF file")
     add("prompt", nargs="?", help="the text before; without it, standard input")
     add("--chat", action="store_true", help="the prompt is a user's message, written by the folder's chat template")
     add("--system", metavar="TEXT", help="the system's message before it, with --chat")

@@ -12,7 +12,7 @@ from ..formats.source import quote
 from ..functional import sigmoid, softmax
 from ..ir.checks import integer
 from ..model.model import Model
-from ._folder import Folder
+from ._folder import open_folder
 from ._network import Network, listed, tokenized
 from ._settings import Settings
 from ._tokens import Tokens
@@ -41,7 +41,7 @@ class Classifier:
 
     def __init__(self, path: Any, *, model: Model | None = None) -> None:
         what = "Classifier"
-        folder = Folder(path, what, model)
+        folder = open_folder(path, what, model)
         self._network = Network(folder.model, what, ("logits",))
         self._tokenizer = folder.tokenizer()
         self.labels = _labels(folder.config)

@@ -13,7 +13,7 @@ from ..formats.source import quote
 from ..functional import identity, sigmoid
 from ..ir.checks import integer
 from ..model.model import Model
-from ._folder import Folder
+from ._folder import open_folder
 from ._network import Network, listed, reporter, tokenized
 
 __all__ = ["CrossEncoder"]
@@ -39,7 +39,7 @@ class CrossEncoder:
 
     def __init__(self, path: Any, *, model: Model | None = None, activation: str | None = None) -> None:
         what = "CrossEncoder"
-        folder = Folder(path, what, model)
+        folder = open_folder(path, what, model)
         self._network = Network(folder.model, what, ("logits",))
         self._tokenizer = folder.tokenizer()
         if activation not in (None, "sigmoid", "identity"):

@@ -13,9 +13,9 @@ from ..formats.source import quote
 from ..functional import linear
 from ..ir.checks import integer
 from ..model.model import Model
-from ._folder import Folder
+from ._folder import open_folder
 from ._network import Network, listed, reporter, tokenized
-from ._pooling import normalized, read_modules, steps_of
+from ._pooling import Pooling, normalized, read_modules, steps_of
 
 __all__ = ["Encoder"]
 
@@ -29,7 +29,7 @@ class Encoder:
     and of transformers, whose token states are averaged then. May be used by any number of threads at once.
 
     Args:
-        path: the folder: ``tokenizer.json``, configuration, and weights that `fastlayers.load` reads, or ``model.onnx`` or
+        path: a GGUF file, or a folder: ``tokenizer.json``, configuration, and weights that `fastlayers.load` reads, or ``model.onnx`` or
             ``onnx/model.onnx``. Nothing in it is executed.
         model: a network to run instead of the folder's, for example one that was loaded with other options: ``input_ids``
             ``(n, t)``, and any of ``attention_mask``, ``token_type_ids`` and ``position_ids``, to states ``(n, t, d)``.
@@ -44,10 +44,12 @@ class Encoder:
     def __init__(self, path: Any, *, model: Model | None = None, similarity: str | None = None) -> None:
         what = "Encoder"
         below, modules = read_modules(as_path(what, path), what)
-        folder = Folder(path, what, model, below=below)
+        folder = open_folder(path, what, model, below=below)
         self._network = Network(folder.model, what, ("token_embeddings", "last_hidden_state"))
         self._tokenizer = folder.tokenizer()
         self._pooling, self._steps, self._normalize = steps_of(folder, modules)
+        if folder.pooling is not None:
+            self._pooling, self._normalize = Pooling((folder.pooling,)), True
         settings = folder.settings("config_sentence_transformers.json")
         self.prompts: dict[str, str] = settings.texts("prompts")
         self._prompt = self._prompt_of("Encoder", settings.get("default_prompt_name", str), None)

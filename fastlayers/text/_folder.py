@@ -12,7 +12,7 @@ from ..model.model import Model
 from ._settings import Settings, file_in, read_settings
 from ._tokens import open_tokenizer
 
-__all__ = ["Folder"]
+__all__ = ["Folder", "check_model", "open_folder"]
 
 # Networks that exporters write next to, or instead of, weights.
 ONNX = ("model.onnx", os.path.join("onnx", "model.onnx"))
@@ -26,38 +26,51 @@ class Folder:
         path: the folder.
         what: the name of who opens it, for errors.
         model: the network, where another one than the folder's own is to run.
-        tokenizer: the tokenizer, where another one than the folder's own is to run; see `_tokens.Tokenizer`.
         below: where the network is in the folder.
     """
 
-    def __init__(self, path: Any, what: str, model: Model | None, tokenizer: Any = None, below: str = "") -> None:
+    # How a file that has no modules says that vectors of texts are made.
+    pooling: str | None = None
+
+    def __init__(self, path: Any, what: str, model: Model | None, below: str = "") -> None:
         self.what, self.path = what, as_path(what, path)
         if not os.path.isdir(self.path):
-            raise ArgumentError(f"{what}: {self.path!r}: expected a folder with config.json, tokenizer.json and a network")
-        if model is not None and not isinstance(model, Model):
-            raise DTypeError(f"{what}: model is of type {type(model).__name__}: expected a Model, as fl.load returns")
+            raise ArgumentError(f"{what}: {self.path!r}: expected a folder with config.json, or a GGUF file")
+        check_model(what, model)
         self.inner = os.path.join(self.path, below) if below else self.path
         self.config = read_settings(self.inner, "config.json", what)
         self.words = read_settings(self.inner, "tokenizer_config.json", what)
         self.model = _network(self.inner, what) if model is None else model
-        self._tokenizer = tokenizer
 
     def settings(self, name: str) -> Settings:
         """A JSON file of the folder."""
         return read_settings(self.path, name, self.what)
 
-    def tokenizer(self) -> Any:
-        """The tokenizer, which truncates as the folder says."""
-        if self._tokenizer is not None:
-            return self._tokenizer
+    def tokenizer(self, cut: bool = True) -> Any:
+        """The tokenizer, which truncates as the folder says if `cut`."""
         more = read_settings(self.inner, "sentence_bert_config.json", self.what)
-        most = more.size("max_seq_length") or self.longest()
+        most = more.size("max_seq_length") or self.longest() if cut else None
         return open_tokenizer(self.inner, self.what, most, more.get("do_lower_case", bool, False))
 
     def longest(self) -> int | None:
         """The most tokens of a text, by tokenizer and network; None if neither has a limit."""
         limits = (self.words.size("model_max_length"), _positions(self.config))
         return min((limit for limit in limits if limit is not None), default=None)
+
+
+def check_model(what: str, model: Any) -> None:
+    """Raises unless it is a model, or None."""
+    if model is not None and not isinstance(model, Model):
+        raise DTypeError(f"{what}: model is of type {type(model).__name__}: expected a Model, as fl.load returns")
+
+
+def open_folder(path: Any, what: str, model: Model | None, below: str = "") -> Folder:
+    """A folder, or a GGUF file that has what is in one."""
+    if os.path.isfile(as_path(what, path)):
+        from ._gguf import File
+
+        return File(path, what, model)
+    return Folder(path, what, model, below)
 
 
 def _positions(config: Settings) -> int | None:

@@ -14,7 +14,7 @@ from ..ir.checks import integer, number
 from ..model.model import Model
 from ._chat import Template, open_template
 from ._decoder import Decoder
-from ._folder import Folder
+from ._folder import Folder, open_folder
 from ._network import ids_of
 from ._pieces import Pieces
 from ._prefixes import Prefixes
@@ -52,7 +52,7 @@ class Generator:
     used by any number of threads at once. Beginnings of prompts that were seen before are not computed again.
 
     Args:
-        path: the folder: ``tokenizer.json``, configuration, and weights that `fastlayers.load` reads, or an ONNX file with a
+        path: a GGUF file, or a folder: ``tokenizer.json``, configuration, and weights that `fastlayers.load` reads, or an ONNX file with a
             cache (``past_key_values.0.key``, ..., ``present.0.key``, ...). Nothing in it is executed.
         model: a network to run instead of the folder's, for example one that was loaded with other options.
         cache_bytes: the most memory for what is known of earlier prompts; 0: none.
@@ -65,9 +65,9 @@ class Generator:
 
     def __init__(self, path: Any, *, model: Model | None = None, cache_bytes: int = 256 << 20) -> None:
         what = "Generator"
-        folder = Folder(path, what, model)
+        folder = open_folder(path, what, model)
         self._decoder = Decoder(folder.model, what, folder.config)
-        self._tokenizer = folder.tokenizer()
+        self._tokenizer = folder.tokenizer(cut=False)
         most = integer(what, "cache_bytes", cache_bytes, 0)
         self._prefixes = Prefixes(most) if most else None
         special = special_tokens(folder.words, folder.inner, what)

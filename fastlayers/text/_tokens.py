@@ -10,11 +10,11 @@ from typing import Any
 from .._extras import install
 from .._lazy import imported
 from .._tuples import NamedTuple
-from ..errors import FormatError, MissingExtraError
+from ..errors import Error, FormatError, MissingExtraError
 from ..formats.source import quote
 from ._settings import Settings, file_in, read_bytes, read_settings
 
-__all__ = ["Tokenizer", "Tokens", "open_tokenizer"]
+__all__ = ["Missing", "Tokenizer", "Tokens", "open_tokenizer", "ours", "package", "special_tokens"]
 
 MOST = 256 << 20  # bytes of tokenizer.json: those of 260,000 tokens have 35 MB
 _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
@@ -30,10 +30,12 @@ class Tokens(NamedTuple):
 
 
 @contextmanager
-def _ours(where: str) -> Iterator[None]:
+def ours(where: str) -> Iterator[None]:
     """Meanwhile errors of tokenizers, which has no classes for them, are ours; it also raises panics, which are no Exception."""
     try:
         yield
+    except Error:
+        raise
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
@@ -44,24 +46,20 @@ class Tokenizer:
     """A tokenizer with the folder's settings. May be used by any number of threads at once: nothing in it changes.
 
     Args:
-        content: of ``tokenizer.json``.
+        made: a Tokenizer of the package tokenizers.
         where: beginning of errors.
         most: tokens that a text, or a pair, is truncated to; None: never.
         lower: whether texts are in lower case first.
     """
 
-    def __init__(self, content: bytes, where: str, most: int | None = None, lower: bool = False) -> None:
+    def __init__(self, made: Any, where: str, most: int | None = None, lower: bool = False) -> None:
         self.where, self.lower = where, lower
-        package = _tokenizers(where)
-        with _ours(where):
-            made: Any = package.Tokenizer.from_str(content.decode("utf-8"))
+        with ours(where):
             made.no_padding()
             made.no_truncation()
-            self._whole = made
-            if most is None:
-                self._cut = made
-            else:
-                self._cut = package.Tokenizer.from_str(made.to_str())
+            self._whole = self._cut = made
+            if most is not None:
+                self._cut = type(made).from_str(made.to_str())
                 self._cut.enable_truncation(most, strategy="longest_first")
             self.special = {token.content: i for i, token in made.get_added_tokens_decoder().items() if token.special}
 
@@ -69,26 +67,19 @@ class Tokenizer:
         """Tokens of texts, or of pairs of them, with the special ones around them; truncated if `cut`."""
         if self.lower:
             texts = [text.lower() if isinstance(text, str) else tuple(part.lower() for part in text) for text in texts]
-        with _ours(f"{self.where}: tokenizing"):
+        with ours(f"{self.where}: tokenizing"):
             found = (self._cut if cut else self._whole).encode_batch(list(texts), add_special_tokens=special)
             return [Tokens(e.ids, e.type_ids, e.offsets, e.special_tokens_mask) for e in found]
 
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
         """The text of ids."""
-        with _ours(f"{self.where}: decoding"):
+        with ours(f"{self.where}: decoding"):
             return str(self._whole.decode([int(i) for i in ids], skip_special_tokens=skip_special))
 
     def id_of(self, token: str) -> int | None:
         """The id of a token, None if there is none."""
         found: int | None = self._whole.token_to_id(token)
         return found
-
-
-def _tokenizers(where: str) -> Any:
-    try:
-        return imported("tokenizers")
-    except ImportError:
-        raise MissingExtraError(f"{where}: needs tokenizers, which is not installed: {install('text')}") from None
 
 
 class Missing:
@@ -102,16 +93,27 @@ class Missing:
         raise self._error
 
 
+def package(where: str) -> Any:
+    """The package tokenizers, or a `Missing` where it is not installed."""
+    try:
+        return imported("tokenizers")
+    except ImportError:
+        return Missing(MissingExtraError(f"{where}: needs tokenizers, which is not installed: {install('text')}"))
+
+
 def open_tokenizer(folder: str, what: str, most: int | None, lower: bool) -> Any:
     """The tokenizer of a folder, or a `Missing` where there is none, or no package that reads it."""
     path = file_in(folder, "tokenizer.json")
     where = f"{what}: {os.path.join(folder, 'tokenizer.json')}"
     if path is None:
         return Missing(FormatError(f"{where}: is not there: texts need it; ids of tokens can be passed without"))
-    try:
-        return Tokenizer(read_bytes(path, what, MOST), where, most, lower)
-    except MissingExtraError as error:
-        return Missing(error)
+    found = package(where)
+    if isinstance(found, Missing):
+        return found
+    content = read_bytes(path, what, MOST)
+    with ours(where):
+        made = found.Tokenizer.from_str(content.decode("utf-8"))
+    return Tokenizer(made, where, most, lower)
 
 
 def special_tokens(settings: Settings, folder: str, what: str) -> dict[str, str]:

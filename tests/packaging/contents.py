@@ -8,7 +8,9 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-MOST_BYTES = 9_000_000  # installed, without the demo's data
+MOST_BYTES = (
+    9_400_000  # installed, without the demo's data: below an eighth of onnxruntime 1.32's 75.6 MB, bytecode of neither counted
+)
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -17,6 +17,7 @@ from .._held import unread
 from .._tuples import NamedTuple
 from ..calls.machine import Machine
 from ..errors import ShapeError
+from ..kernels import dispatch
 from ..kernels.table import KERNELS
 from ._base import FLOAT32, Spec, View
 
@@ -174,6 +175,7 @@ class Builder:
     Args:
         pack: makes or finds packed weights: takes a key (None: for this binding alone), the name of the pack kernel and what
             gives its arguments.
+        kernels: those of the variant, by name, for NumPy fallbacks that call some.
 
     Attributes:
         refs: where each value is, by its name or number.
@@ -185,7 +187,11 @@ class Builder:
         nbytes: what was packed for this binding alone takes.
     """
 
-    def __init__(self, pack: Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]) -> None:
+    def __init__(
+        self,
+        pack: Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any],
+        kernels: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
         self.refs: dict[Any, Ref] = {}
         self.calls: list[Call | PythonCall | NestedCall] = []
         self.parents: dict[int, tuple[Buffer, int]] = {}
@@ -193,7 +199,7 @@ class Builder:
         self.overs: list[tuple[Buffer, Buffer]] = []
         self.own: dict[int, Buffer] = {}
         self.nbytes = 0
-        self._pack = pack
+        self._pack, self._kernels = pack, kernels
         self._number = 0
         self._view: View
         self._specs: Sequence[Spec]
@@ -208,6 +214,10 @@ class Builder:
     def machine(self) -> Machine:
         """The machine that a text of kernel calls is given to be recorded by this builder."""
         return Machine(self.call, Ref.view, self.temp, Ref.view, self.pack)
+
+    def kernel(self, name: str) -> Callable[..., Any]:
+        """A kernel of the variant, for a NumPy fallback that calls it."""
+        return dispatch.kernel(name) if self._kernels is None else self._kernels[name]
 
     def input(self, i: int) -> Ref:
         """Reference to input i."""

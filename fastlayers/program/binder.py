@@ -74,17 +74,18 @@ def bind(
     nest: Nest = unnested,
     most: int = LARGEST,
     between: Callable[[], object] = bool,
+    kernels: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Trace:
     """The calls for inputs of these shapes, some of whose values may be known. `prepare` gives the form of a branch that is to
     be walked, `nest` what binds a loop, or both branches; `most` is how many bytes a result may take; `between` is called after
-    each node.
+    each node; `kernels` are the variant's.
 
     Raises:
         Interpret: the sizes do not settle everything.
         ShapeError, DTypeError, UnsupportedError: a node cannot take what it gets.
         LimitError: a result would take more than `most` bytes.
     """
-    binder = _Binder(pack, prepare, nest, most, between)
+    binder = _Binder(Builder(pack, kernels), prepare, nest, most, between)
     with ours(lambda: _where(graph, binder.at)):
         return binder.run(graph, inputs, values)
 
@@ -97,11 +98,12 @@ def rebind(
     pack: Pack,
     most: int = LARGEST,
     between: Callable[[], object] = bool,
+    kernels: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Trace | None:
     """As `bind`, but everything of an earlier binding is reused that these inputs leave as it was. None where `bind` must do it:
     another branch is taken, ranks have changed, values are elsewhere, or there is something to be raised.
     """
-    binder = _Binder(pack, as_written, unnested, most, between)
+    binder = _Binder(Builder(pack, kernels), as_written, unnested, most, between)
     try:
         return binder.again(graph, before, inputs, values)
     except (Interpret, Error, ArithmeticError, LookupError, TypeError, ValueError, MemoryError):
@@ -133,14 +135,14 @@ _NONE = -1  # the number of an input or output that was left out
 class _Binder:
     """One binding. Values of the graph, and of the branches that are taken, are numbered: a name may be used in each branch."""
 
-    def __init__(self, pack: Pack, prepare: Prepare, nest: Nest, most: int, between: Callable[[], object]) -> None:
+    def __init__(self, builder: Builder, prepare: Prepare, nest: Nest, most: int, between: Callable[[], object]) -> None:
         self.prepare, self.nest, self.most, self.between = prepare, nest, most, between
         self.route = Route()
         self.specs: list[Spec] = []
         self.known: list[np.ndarray | None] = []
         self.fixed: list[bool] = []  # known whatever the sizes: constants, and what is computed from them alone
         self.records: list[Record | None] = []
-        self.builder = Builder(pack)
+        self.builder = builder
         self.at = 0  # the position in the outermost graph
         self.lowered = 0
         # Of nodes that were lowered in `again`, by their kind.

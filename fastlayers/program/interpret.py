@@ -48,7 +48,7 @@ def _lowered(
     node: Node, view: View, results: Sequence[Spec], arrays: Sequence[np.ndarray | None], variant: Variant, pack: Pack
 ) -> list[np.ndarray] | None:
     """The node through its kernels, or None if it has none for these inputs."""
-    builder = Builder(pack)
+    builder = Builder(pack, variant.kernels)
     given: list[np.ndarray] = []
     for name, array in zip(node.inputs, arrays, strict=True):
         if name is not None and array is not None and name not in builder.refs:

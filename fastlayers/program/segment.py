@@ -161,7 +161,9 @@ class Segment:
         with variant.bound(), counted(most):
             traces = self._traces
             before = max(traces, key=lambda t: _equal_inputs(t, specs), default=None)
-            trace = None if before is None else rebind(self.graph, before, specs, values, known.weights.pack, most, between)
+            trace, pack = None, known.weights.pack
+            if before is not None:
+                trace = rebind(self.graph, before, specs, values, pack, most, between, variant.kernels)
             if trace is None:
                 before = None
             try:
@@ -188,7 +190,8 @@ class Segment:
 
     def _traced(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None], between: Callable[[], object] = bool) -> Trace:
         known = self.known
-        return bind(self.graph, specs, values, known.weights.pack, known.branches.form, known.nest, known.most, between)
+        form, kernels = known.branches.form, known.variant.kernels
+        return bind(self.graph, specs, values, known.weights.pack, form, known.nest, known.most, between, kernels)
 
     def _made_native(self, trace: Trace, between: Callable[[], object] = bool) -> list[str]:
         """Puts C functions in place of NumPy fallbacks that have some, and names the nodes that still run in numpy; those that

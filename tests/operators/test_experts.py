@@ -216,3 +216,15 @@ def test_other_convolutions_with_a_state_are_refused(attribute: str) -> None:
     given = {name: value.strip("'") if "'" in value else int(value)}
     with pytest.raises(Error, match=attribute if "'" not in value else "activation is 'tanh'"):
         fl.load(model("CausalConvWithState", inputs, (0, 3), 2, **given))
+
+
+def test_a_model_keeps_to_its_kernels() -> None:
+    """Whatever is `use`d between a call and one of another size."""
+    inputs = quantized(4, 32, False)
+    file = model("QMoE", inputs, (0, 1), expert_weight_bits=4, block_size=32, **SWIGLU)
+    x, router, *_ = inputs
+    assert x is not None and router is not None
+    want, made = fl.load(file).run({"c0": x, "c1": router})["y0"], fl.load(file)
+    made.run({"c0": x[:1], "c1": router[:1]})
+    with fl.kernels.use("reference"):
+        np.testing.assert_array_equal(made.run({"c0": x, "c1": router})["y0"], want)

@@ -8,11 +8,12 @@ follows from t alone, in whatever pieces the tokens came.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...calls.machine import ARRAYS
+from ...calls.machine import ARRAYS, Machine
 from ...kernels import dispatch
 from .._base import FLOAT32, Spec, View, register
 from .._traits import Traits
@@ -96,13 +97,13 @@ def _run(n: View, *given: Any) -> Sequence[np.ndarray]:
 # ---- by kernels, which are called when the number of tokens of each entry is known ---------------------------------------
 
 
-def _rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
+def _rotated(m: Machine, x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
     out = dispatch.empty(x.shape)
-    run_rotary(ARRAYS, x, cos, sin, out, interleaved, None)
+    run_rotary(m, x, cos, sin, out, interleaved, None)
     return out
 
 
-def _attended(n: View, q: Any, k: Any, v: Any, mask: Any, sink: Any, rule: Rule) -> Sequence[np.ndarray]:
+def _attended(m: Machine, n: View, q: Any, k: Any, v: Any, mask: Any, sink: Any, rule: Rule) -> Sequence[np.ndarray]:
     if mask is not None or sink is not None or rule.softcap or n.get("smooth_softmax", 0):
         return list(_entry(n, q, k, v, mask, sink, rule))
     (_, _, rows, _), keys = q.shape, k.shape[2]
@@ -111,17 +112,19 @@ def _attended(n: View, q: Any, k: Any, v: Any, mask: Any, sink: Any, rule: Rule)
     bias = np.where((ahead > 0) | (-ahead > rule.left), FLOAT32.type(-np.inf), FLOAT32.type(0))[None, None] if rows > 1 else None
     out = dispatch.empty(q.shape)
     q, k, v = (np.ascontiguousarray(x) for x in (q, k[:, :, first:], v[:, :, first:]))
-    attend(ARRAYS, q, k, v, bias, None, out, Settings(rule.scale, False, 0, 0, False, False))
+    attend(m, q, k, v, bias, None, out, Settings(rule.scale, False, 0, 0, False, False))
     return [out[0]]
 
 
 def _lower(n: View, b: Builder) -> Any:
     if not n.float32(QUERY, KEY, VALUE, PAST_K, PAST_V, COS, SIN, BIAS, SINK):
         return False
+    kernels = {name: b.kernel(name) for name in ("attention", "rotary")}
+    m = ARRAYS._replace(call=lambda name, *args: kernels[name](*args))
 
     def function(*given: Any) -> Sequence[np.ndarray]:
         with np.errstate(all="ignore"):
-            return _windowed(n, _attended, _rotated, *given)
+            return _windowed(n, partial(_attended, m), partial(_rotated, m), *given)
 
     inputs = [b.optional(i) for i in range(len(n.inputs))]
     b.python(function, inputs, [b.output(i) if n.wants(i) else None for i in range(len(n.node.outputs))])

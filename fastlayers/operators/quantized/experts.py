@@ -202,7 +202,7 @@ def lower(n: View, b: Builder) -> Any:
                 packed[j, e] = b.pack("nbits_pack", partial(_packing, n, j, e), (j, e))
             else:
                 packed[j, e] = b.pack("linear_pack", partial(_floats, n, j, e, n.value), (j, e))
-    kernel = dispatch.kernel("nbits" if quantized else "linear")
+    kernel = b.kernel("nbits" if quantized else "linear")
 
     def product(j: int, e: int, rows: np.ndarray) -> np.ndarray:
         out: np.ndarray = dispatch.empty((len(rows), sizes[j]))

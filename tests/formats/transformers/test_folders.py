@@ -174,7 +174,7 @@ def test_words_that_are_refused(
         ({"head_dim": 1 << 30}, FormatError, "of a head are rotated"),
         ({"head_dim": 7}, FormatError, "of a head are rotated"),
         ({"num_key_value_heads": 4}, FormatError, "6 heads of queries, 4 of keys"),
-        ({"architectures": ["LlamaForSequenceClassification"]}, UnsupportedError, "SequenceClassification"),
+        ({"architectures": ["LlamaForTokenClassification"]}, UnsupportedError, "TokenClassification"),
         ({"tie_word_embeddings": "yes"}, FormatError, "tie_word_embeddings"),
     ],
     ids=lambda value: str(value)[:60],

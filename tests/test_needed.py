@@ -133,6 +133,7 @@ def test_a_layer_brings_itself_alone() -> None:
     [
         ("safetensors", {"safetensors"}),
         ("npy", {"npy"}),
+        ("gguf", {"gguf"}),
         ("msgpack", {"msgpack", "hdf5"}),  # HDF5 may begin anywhere
     ],
 )

@@ -561,7 +561,7 @@ NAMED: dict[str, Rule] = {
         (_attention, "Attention DotAttention"),
         (_scaled, "ScaledAttention"),
         (_matmul, "FusedMatMul"),
-        (_product, "MatMulInteger MatMulIntegerToFloat MatMulNBits QGemm QLinearMatMul"),
+        (_product, "BlockLinear MatMulInteger MatMulIntegerToFloat MatMulNBits QGemm QLinearMatMul"),
         (_quantize, "DequantizeLinear QuantizeLinear"),
         (_qsoftmax, "QLinearSoftmax"),
         (_running, "CumProd"),

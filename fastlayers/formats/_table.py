@@ -30,6 +30,7 @@ class Format(Protocol):
 _ANY = bytes(range(256))
 FORMATS: dict[str, tuple[int, bytes]] = {
     "npy": (0, b"\x93"),
+    "gguf": (0, b"G"),
     "torch": (0, b"P\x80"),
     "npz": (0, b"P"),
     "keras": (0, b"P"),

@@ -10,7 +10,6 @@ from .source import Source, quote
 
 # (name, what the content starts with, at which offset)
 _MAGICS: tuple[tuple[str, bytes, int], ...] = (
-    ("GGUF", b"GGUF", 0),
     ("ncnn (.param)", b"7767517\n", 0),
     ("MATLAB", b"MATLAB 5.0 MAT-file", 0),
     # Its first member tells it from other archives.

@@ -13,7 +13,7 @@ from .weights import check_format, limit
 
 __all__ = ["load_graph"]
 
-FORMATS = ("onnx", "tflite", "keras", "fastlayers", "transformers")
+FORMATS = ("onnx", "tflite", "keras", "gguf", "fastlayers", "transformers")
 
 
 def load_graph(
@@ -46,6 +46,12 @@ def load_graph(
         if own.sniff(opened):
             _insisted(opened, format, own.NAME)
             return own.load_graph(opened, budget)
+    if _table.may_be(opened, "gguf"):
+        from . import gguf
+
+        if gguf.sniff(opened):
+            _insisted(opened, format, gguf.NAME)
+            return *gguf.load_graph(opened, budget), {}
     if _table.may_be(opened, "tflite"):
         from . import tflite
 
@@ -86,6 +92,6 @@ def _refuse(source: Source) -> None:
         )
     foreign.refuse(source)
     raise FormatError(
-        f"{source.where}: the content is of no known format: expected a model of ONNX, TensorFlow Lite or Keras, or a file that "
-        "Model.save wrote"
+        f"{source.where}: the content is of no known format: expected a model of ONNX, TensorFlow Lite, Keras or GGUF, "
+        "or a file that Model.save wrote"
     )

@@ -20,6 +20,8 @@ AttentionScores scale softmax_precision
 AveragePool channels_last divisor x_last
 AxisPositions axis start
 BatchNormalization axis
+BlockEmbedding kind
+BlockLinear kind
 Conv activation direct half out_last pad_mode x_last
 ConvInteger out_last x_last
 ConvTranspose activation out_last output_size x_last

@@ -22,7 +22,7 @@ def load_weights(
 ) -> dict[str, Array]:
     """Reads the arrays of a weights or model file, by name; the format is inferred from the content, never from the file's name.
 
-    Read are safetensors (in shards too: pass the index), torch, npz, npy, HDF5, Keras, TensorFlow Lite, ONNX and Flax files.
+    Read are safetensors (in shards too: pass the index), torch, GGUF, npz, npy, HDF5, Keras, TensorFlow Lite, ONNX and Flax.
 
     Names and their order are the file's ("arr_0" for the one array of an npy file, as in an npz). dtypes are retained (float16,
     integers, bool and complex too), but bfloat16 and the 8-bit floats, which numpy lacks, are widened to float32, exactly.
@@ -37,13 +37,15 @@ def load_weights(
     and lists, keys and indices joined with "."; of a module that was saved whole, what its state_dict has. A bare tensor is
     called "tensor". A file that calls anything but what makes tensors and plain values is refused: save the state_dict alone.
 
+    Of a GGUF file quantized tensors come as float32, with the bits that ggml gives them; types that are not read are named.
+
     Of an HDF5 file (.h5, .weights.h5) come its datasets by their paths, of a .keras archive those of the weights in it; soft and
     external links, data in other files and virtual datasets are refused.
 
     Args:
         source: a path (str or os.PathLike), the content itself (bytes or another contiguous buffer of bytes), or a binary file
             object, which is read from where it stands to its end and need not be seekable.
-        format: the format to insist on, "safetensors", "torch", "npz", "npy", "hdf5", "keras", "tflite", "onnx" or
+        format: the format to insist on, "safetensors", "torch", "gguf", "npz", "npy", "hdf5", "keras", "tflite", "onnx" or
             "msgpack", or "safetensors index"; None for any.
         mmap: maps the file of a path: arrays need no memory of their own where no conversion is due, and are read at first touch.
             The file must then not change while its arrays live; if it is truncated, the operating system kills the process that

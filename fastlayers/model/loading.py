@@ -80,7 +80,7 @@ def load(
     Args:
         source: a path, bytes, a binary file object, or a model that the package onnx, or torch.onnx.export, has in memory; or the
             folder of a checkpoint of transformers: see docs/how-to/checkpoints.md. Nothing in it is executed.
-        format: "onnx", "tflite", "keras", "fastlayers" or "transformers"; inferred from the content if None.
+        format: "onnx", "tflite", "keras", "gguf", "fastlayers" or "transformers"; inferred from the content if None.
         device: "cpu", which means the kernel variant that is chosen now; or "cuda", an NVIDIA GPU: see docs/cuda.md.
         precision: "default"; "strict": direct algorithms only, no folding of one operation into another, and sums in shorter
             blocks, which err less; "float16" or "bfloat16": weights of products and recurrent layers are rounded to 16 bits and

@@ -62,6 +62,7 @@ FAMILIES: dict[str, str] = {
     "positional_rotary": "RotaryEmbedding",
     "quantized.blocks": "MatMulNBits",
     "quantized.gather": "GatherBlockQuantized",
+    "quantized.ggml": "BlockEmbedding BlockLinear",
     "quantized.conv": "ConvInteger QLinearConv",
     "quantized.elementwise": (
         "ByteTable QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul "

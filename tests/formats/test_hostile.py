@@ -16,10 +16,11 @@ from fastlayers.formats import load_weights
 from . import torch_build
 from .build import VALID as PLAIN
 from .build import npy, npz, safetensors_of
+from .gguf_build import SMALL as GGUF
 from .measure import allocations
 from .test_msgpack import SMALL as FLAX
 
-VALID = {**PLAIN, "torch zip": torch_build.SMALL_ZIP, "torch legacy": torch_build.SMALL_LEGACY, "msgpack": FLAX}
+VALID = {**PLAIN, "torch zip": torch_build.SMALL_ZIP, "torch legacy": torch_build.SMALL_LEGACY, "msgpack": FLAX, "gguf": GGUF}
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=40, database=None)
 DTYPES = st.sampled_from(["<f4", "<f8", "<f2", "<i8", "<i4", "u1", "?", "<c8"]).map(np.dtype)

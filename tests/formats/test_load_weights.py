@@ -233,7 +233,7 @@ FOREIGN: dict[str, tuple[bytes, type[Error], str]] = {
     "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(90), UnsupportedError, "HDF5: addresses of 0 and lengths of 0 bytes"),
     "HDF5 after a user block": (bytes(2048) + b"\x89HDF\r\n\x1a\n", FormatError, "HDF5: the superblock: ends 1 bytes too early"),
     "ONNX, cut": (b"\x08\x08\x12\x07pytorch\x1a\x052.1.0", FormatError, "is an ONNX model without a graph: truncated?"),
-    "GGUF": (b"GGUF\3\0\0\0", UnsupportedError, "the content is GGUF"),
+    "GGUF, cut": (b"GGUF\3\0\0\0", FormatError, "ends within a value at byte 8: truncated?"),
     "gzip": (gzip.compress(CONTENT), UnsupportedError, "gzip-compressed: decompress it first"),
     "tar": (bytes(257) + b"ustar\0" + bytes(249), UnsupportedError, "the content is a tar archive"),
     "Git LFS": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", FormatError, "is a Git LFS pointer"),
@@ -270,7 +270,7 @@ def test_other_formats_are_named(case: str, tmp_path: Path) -> None:
 def test_every_format_is_known_by_name() -> None:
     with pytest.raises(FormatError) as caught:
         load_weights(b"nonsense")
-    for name in ("npy: ", "torch: ", "npz: ", "safetensors: ", "onnx: "):
+    for name in ("npy: ", "gguf: ", "torch: ", "npz: ", "safetensors: ", "onnx: "):
         assert name in str(caught.value)
 
 
@@ -280,7 +280,7 @@ def test_the_format_that_is_asked_for() -> None:
         load_weights(CONTENT, format="npz")
     with pytest.raises(FormatError, match="is of no known format"):
         load_weights(b"nonsense", format="npz")
-    with pytest.raises(ArgumentError, match="format='h6' is not known: expected one of npy, torch, npz, keras, safetensors, "):
+    with pytest.raises(ArgumentError, match="format='h6' is not known: expected one of npy, gguf, torch, npz, keras, "):
         load_weights(CONTENT, format="h6")
     with pytest.raises(DTypeError, match="format must be a string or None, got 3 of type int"):
         load_weights(CONTENT, format=3)  # type: ignore[arg-type]

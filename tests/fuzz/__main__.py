@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-NAMES = ("npy", "npz", "torch", "safetensors", "index", "msgpack", "hdf5", "keras", "tflite", "onnx", "own", "zip", "any")
+NAMES = ("npy", "npz", "torch", "safetensors", "index", "msgpack", "gguf", "hdf5", "keras", "tflite", "onnx", "own", "zip", "any")
 
 
 def _arguments() -> argparse.Namespace:

@@ -16,7 +16,9 @@ from fastlayers.ir.graph import Graph
 from fastlayers.model.model import Model
 from tests.formats import (
     build,
+    gguf_build,
     onnx_build,
+    test_gguf_models,
     test_hdf5,
     test_keras,
     test_keras_hostile,
@@ -153,6 +155,25 @@ def _msgpack() -> Files:
     yield "lists", mapped(x=b"\x92" + two + two, y=b"\xdc\0\1" + two)
     yield "widths", b"\xde\0\2\xd9\1a" + two + b"\xda\0\1b\xc8\0" + two[1:]
     yield "complex", mapped(c=b"\xc7\x13\2" + b"\x92\xcb" + bytes(8) + b"\xcb" + bytes(8), x=two)
+
+
+def _gguf() -> Files:
+    b = gguf_build
+    yield "small", b.SMALL
+    for kind, (number, terms, _) in b.BLOCKS.items():
+        raw = b.blocks(kind, 4, wild=kind == "Q4_1")
+        yield kind, b.gguf({"w": (number, (2, 2 * terms), raw.tobytes())}, alignment=8)
+    lists = {
+        "tokens": ["<s>", "a", "é"],
+        "scores": [0.5, -1.0],
+        "types": (9, b"\5" + bytes(3) + b"\2" + bytes(15)),
+        "flags": [True],
+    }
+    yield "lists", b.gguf({"a": (0, (2,), bytes(8)), "b": (30, (3,), bytes(6))}, lists, version=2)
+    yield "no tensors", b.gguf({}, lists)
+    networks = ("llama", "qwen2", "bert")
+    yield from ((name, content) for name, content in test_gguf_models.goldens() if name.startswith(networks))
+    yield "integers", b.gguf({name: (24 + i, (1, 2), bytes(2 << i)) for i, name in enumerate("abcd")}, alignment=1)
 
 
 def hdf5_of(tree: dict[str, Any]) -> bytes:
@@ -396,6 +417,6 @@ def _zip() -> Files:
 
 _MAKERS: dict[str, Callable[[], Files]] = {
     "npy": _npy, "npz": _npz, "torch": _torch, "safetensors": _safetensors, "index": _index, "msgpack": _msgpack, "hdf5": _hdf5,
-    "keras": _keras,
+    "keras": _keras, "gguf": _gguf,
     "tflite": _tflite, "onnx": _onnx, "own": _own, "zip": _zip,
 }  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 
 import fastlayers as fl
 from fastlayers.errors import DTypeError, Error, FormatError, LimitError, ShapeError, UnsupportedError
-from fastlayers.formats import hdf5
+from fastlayers.formats import gguf, hdf5
 from fastlayers.formats.budget import Budget, check_ratio
 from fastlayers.formats.source import open_source
 
@@ -111,6 +111,13 @@ def _onnx(content: bytes) -> bool:
     return path is not None and _both(path, "onnx", None)
 
 
+def _gguf(content: bytes) -> bool:
+    if str(gguf.metadata(content, max_bytes=BYTES).get("general.architecture")) in ("llama", "qwen2", "bert"):
+        return _both(content, "gguf", "gguf")
+    _weights(content, "gguf")
+    return True
+
+
 def _hdf5(content: bytes) -> bool:
     _weights(content, "hdf5")
     file = hdf5.open_file(memoryview(content), "fuzz", Budget(BYTES, "load"))
@@ -153,6 +160,7 @@ TARGETS = {
         Target("safetensors", _read_weights("safetensors"), _REFUSED, ("formats/safetensors.py",)),
         Target("index", _index, _REFUSED, ("formats/safetensors_index.py", "formats/safetensors.py")),
         Target("msgpack", _read_weights("msgpack"), _REFUSED, ("formats/msgpack.py",)),
+        Target("gguf", _gguf, _NETWORKS, ("formats/gguf",)),
         Target("hdf5", _hdf5, _REFUSED, ("formats/hdf5",)),
         Target("keras", lambda content: _both(content, None, None), _REFUSED, ("formats/keras",)),
         Target("tflite", lambda content: _both(content, "tflite", "tflite"), _NETWORKS, ("formats/tflite",)),

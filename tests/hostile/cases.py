@@ -28,7 +28,7 @@ ANY_OF_OURS: tuple[type[Error], ...] = (*REFUSED, ShapeError, DTypeError)
 
 # The rows of the table of attacks; every one must have cases.
 ROWS = (
-    "pickle", "scanner bypass", "safetensors", "onnx", "keras", "keras h5", "hdf5", "zip bomb", "npy", "tflite", "flax",
+    "pickle", "scanner bypass", "safetensors", "onnx", "keras", "keras h5", "hdf5", "zip bomb", "npy", "tflite", "flax", "gguf",
     "fastlayers", "any",
 )  # fmt: skip
 

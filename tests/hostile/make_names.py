@@ -11,6 +11,7 @@ import numpy as np
 from fastlayers.errors import FormatError
 
 from ..formats.build import VALID, npy, npz, safetensors_of
+from ..formats.gguf_build import SMALL as GGUF
 from ..formats.test_msgpack import SMALL
 from ..formats.torch_build import SMALL_LEGACY, SMALL_ZIP
 from .cases import Case, Sweep, Told, network, weights
@@ -23,6 +24,7 @@ FILES = {
     "npz": npz({"a": A}),
     "npy": npy(A),
     "msgpack": SMALL,
+    "gguf": GGUF,
     "onnx": VALID["onnx"],
 }
 SUFFIXES = {
@@ -32,6 +34,7 @@ SUFFIXES = {
     "npz": "pt",
     "npy": "h5",
     "msgpack": "onnx",
+    "gguf": "npz",
     "onnx": "keras",
 }
 

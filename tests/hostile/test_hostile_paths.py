@@ -18,6 +18,7 @@ READERS = (fl.load, fl.load_weights)
 MAGIC = {
     "torch": b"PK\3\4", "old torch": b"\x80\2\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", "pickle": b"\x80\4", "npy": b"\x93NUMPY\1\0",
     "hdf5": b"\x89HDF\r\n\x1a\n", "tflite": b"\x1c\0\0\0TFL3", "onnx": b"\x08\x08\x12\x04test", "msgpack": b"\x82\xa1a",
+    "gguf": b"GGUF\3\0\0\0",
     "safetensors": b"\x40\0\0\0\0\0\0\0{", "nothing": b"",
 }  # fmt: skip
 

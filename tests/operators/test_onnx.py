@@ -33,7 +33,8 @@ pytestmark = pytest.mark.onnx
 # Ours alone, and what the program does itself.
 OWN = {
     "Activate", "AdaptivePool", "AdditiveAttention", "Affine", "AlignAxes", "AttentionScores",
-    "Adagrad", "Adam", "ArrayFeatureExtractor", "AttentionValues", "AxisPositions", "Binarizer", "ByteTable", "DotAttention",
+    "Adagrad", "Adam", "ArrayFeatureExtractor", "AttentionValues", "AxisPositions", "Binarizer", "BlockEmbedding", "BlockLinear",
+    "ByteTable", "DotAttention",
     "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Elementwise", "Embedding", "FusedMatMul", "GatherBlockQuantized",
     "GroupQueryAttention",
     "HardAttention",

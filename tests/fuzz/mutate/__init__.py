@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from . import blocks, flat, folder, hdf5, keras, msgpack, nodes, npy, pickled, protobuf, safetensors, zipped
+from . import blocks, flat, folder, gguf, hdf5, keras, msgpack, nodes, npy, pickled, protobuf, safetensors, zipped
 
 __all__ = ["MUTATORS", "Mutator", "mutate"]
 
@@ -31,6 +31,7 @@ MUTATORS: dict[str, Mutator] = {
     "safetensors": safetensors.mutate,
     "index": folder.mutator({"json": safetensors.index, "": safetensors.mutate}),
     "msgpack": msgpack.mutate,
+    "gguf": gguf.mutate,
     "hdf5": hdf5.mutate,
     "keras": keras.mutate,
     "tflite": flat.mutate,

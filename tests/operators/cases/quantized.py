@@ -217,10 +217,12 @@ IN_NUMPY = {
     "DequantizeLinear-float16", "DequantizeLinear-output_dtype", "QLinearMatMul-scales a row", "QGemm-alpha",
     "QLinearReduceMean-plain", "QLinearReduceMean-axis gone",
     "QLinearWhere-plain", "QLinearAdd-broadcast, no zero points", "GatherBlockQuantized-bytes",
+    "BlockEmbedding-plain",
 }  # fmt: skip
 # 20 terms in blocks of 16 of 4 bits each: 1 and -1 in turn, times 0.5 and 2; or, with zero points, 9 - 9 and 7 - 5.
 NIBBLES = np.full((1, 2, 8), 0x79, U8)
 ALL_ONES = np.ones((2, 20), np.float32)
+Q8_0 = np.array([[0, 0x38, *range(1, 33)], [0, 0x40, *[253] * 32]], U8)
 BLOCKS = [
     case("MatMulNBits", "plain", [ALL_ONES, NIBBLES, array([[0.5, 2]])], [[0], [0]], N=1, K=20, block_size=16),
     case("MatMulNBits", "zero points, bias", [ALL_ONES, NIBBLES, array([[0.5, 2]]), u8([0x59]), None, array([1])],
@@ -229,6 +231,11 @@ BLOCKS = [
          [[16 + 8], [24]], N=1, K=20, block_size=16, bits=8),
     case("GatherBlockQuantized", "bytes", [np.full((2, 10), 0x79, U8), [-2], array([[0.5, 2], [1, 1]])],
          array([[0.5, -0.5] * 8 + [2, -2] * 2]), block_size=16),
+    # Two rows of 32 terms in blocks of Q8_0: a half, 0.5 and 2, and bytes; 1 .. 32, and -3 everywhere.
+    case("BlockLinear", "plain", [np.ones((2, 32), np.float32), Q8_0], [[264, -192]] * 2, kind="Q8_0"),
+    case("BlockLinear", "bias, rows in another order",
+         [np.ones((1, 32), np.float32), Q8_0, array([1, 2]), np.array([1, 0], np.int32)], [[-191, 266]], kind="Q8_0"),
+    case("BlockEmbedding", "plain", [Q8_0, [[1], [0]]], array([[[-6] * 32], [np.arange(1, 33) / 2]]), kind="Q8_0"),
 ]  # fmt: skip
 _ALL = [*BLOCKS, *QUANTIZE, *DEQUANTIZE, *DYNAMIC, *PRODUCTS, *CONVOLUTIONS, *ELEMENTWISE]
 CASES: list[Case] = [c._replace(native=c.data < 2 and c.id not in IN_NUMPY) for c in _ALL]

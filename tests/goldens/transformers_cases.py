@@ -169,4 +169,9 @@ CASES: dict[str, Case] = {
     "gte": Case("GteModel", {**_BERT, "num_attention_heads": 6}),
     "gte words": Case("GteForMaskedLM", {**_BERT, "num_attention_heads": 6, "type_vocab_size": 0}),
     "gte sequences": Case("GteForSequenceClassification", {**_BERT, "num_attention_heads": 6, "type_vocab_size": 2}, True),
+    "gemma3, both ways": Case("Gemma3TextModel", {**_LLAMA, "head_dim": 8, "num_hidden_layers": 3, "sliding_window": 6,
+        "sliding_window_pattern": 3, "use_bidirectional_attention": True}, places=True),
+    "llama sequences": Case("LlamaForSequenceClassification", {**_LLAMA, "pad_token_id": 1}, places=True),
+    "qwen3 sequences": Case("Qwen3ForSequenceClassification", {**_LLAMA, "head_dim": 6, "num_labels": 1, "pad_token_id": 0},
+        places=True),
 }  # fmt: skip

@@ -90,11 +90,11 @@ class Config:
             raise LimitError(f"{self.where}: {word} is {found}: at most {MOST_LAYERS} are allowed")
         return found
 
-    def number(self, word: str, default: float) -> float:
+    def number(self, word: str, default: float, positive: bool = False) -> float:
         """A finite number."""
         found = self.value(word, default)
-        if type(found) not in (int, float) or not abs(found) < 1e30:
-            self.wrong(word, found, "a number")
+        if type(found) not in (int, float) or not abs(found) < 1e30 or (positive and found <= 0):
+            self.wrong(word, found, "a positive number" if positive else "a number")
         return float(found)
 
     def flag(self, word: str, default: bool = False) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ...errors import FormatError, UnsupportedError
 from ..source import quote
-from .build import BATCH, FLOAT32, PAST, STEPS, Network
+from .build import BATCH, FLOAT32, INT64, PAST, STEPS, Network
 from .rotary import Rotary
 
 __all__ = ["Decoder"]
@@ -48,9 +50,20 @@ class Decoder:
             i = len(self._present)
             shape = (BATCH, self.kv_heads, PAST, self.head)
             past = tuple(n.input(f"past_key_values.{i}.{kind}", *shape, dtype=FLOAT32) for kind in ("key", "value"))
-        y, *present = n.attention(q, k, v, self.heads, self.kv_heads, mask=self.mask, past=past, is_causal=1, **rule)
+        y, *present = n.attention(q, k, v, self.heads, self.kv_heads, mask=self.mask, past=past, **{"is_causal": 1, **rule})
         self._present.append(tuple(present))  # type: ignore[arg-type]
         return y
+
+    def _last(self, x: str) -> str:
+        """The last token of each row that is not padding."""
+        n, pad = self.n, self.n.config.whole("pad_token_id", least=0)
+        places = n.op("AxisPositions", self.ids, axis=1)
+        if pad is None:
+            return n.op("Gather", x, n.constant(np.int64(-1)), axis=1)
+        real = n.cast(n.op("Not", n.op("Equal", self.ids, n.constant(np.int64(pad)))), INT64)
+        last = n.op("ReduceMax", n.mul(places, real), n.ints(1), keepdims=1)
+        chosen = n.cast(n.op("Equal", n.op("Unsqueeze", places, n.ints(0)), last), FLOAT32)
+        return n.op("ReduceSum", n.mul(x, n.op("Unsqueeze", chosen, n.ints(2))), n.ints(1), keepdims=0)
 
     def finish(self, x: str, table: str, tied: bool, softcap: float = 0.0, name: str = "lm_head") -> None:
         """Scores of the next token from the last hidden states, or these themselves.
@@ -68,9 +81,14 @@ class Decoder:
         if not n.head:
             n.output("last_hidden_state", x)
             return
+        if n.head == "SequenceClassification":
+            n.config.unused("vocab_size")
+            n.output("logits", n.linear("score", self._last(x), bias=False))
+            return
         if not self.causal:
             raise UnsupportedError(
-                f"{n.config.where}: the head is {quote(n.head)}: supported of this family is CausalLM, and none"
+                f"{n.config.where}: the head is {quote(n.head)}: supported of this family are CausalLM, "
+                "SequenceClassification, and none"
             )
         rows = n.config.size("vocab_size")
         if shared and f"{name}.weight" in n.weights:

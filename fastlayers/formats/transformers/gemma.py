@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...errors import UnsupportedError
 from .build import Network
 from .decoder import Decoder
 from .llama import feed_forward, head_norm, kinds_of, project
@@ -12,14 +13,16 @@ from .rotary import Rotary, parameters
 __all__ = ["CAUSAL", "OTHERS", "write"]
 
 PREFIX = "model."
-OTHERS = r"lm_head\.weight"
+OTHERS = r"score\.weight|lm_head\.weight"
 CAUSAL = True
 
 
 def write(n: Network) -> None:
     """Writes the network."""
     c, kind, at = n.config, n.config.text("model_type", "gemma"), n.weights.prefix
-    c.only(use_bidirectional_attention=False)
+    both = c.flag("use_bidirectional_attention", False)  # an encoder
+    if both and n.head:
+        raise UnsupportedError(f"{c.where}: use_bidirectional_attention is supported without a head: the head is {n.head}")
     c.unused("sliding_window_size")  # as sliding_window
     width, heads, head = c.size("hidden_size"), c.size("num_attention_heads"), c.size("head_dim", 256)
     eps, layers, bias = c.number("rms_norm_eps", 1e-6), c.layers(), c.flag("attention_bias", False)
@@ -33,8 +36,9 @@ def write(n: Network) -> None:
     if kind != "gemma":
         every = 2 if kind == "gemma2" else c.whole("sliding_window_pattern", c.whole("_sliding_window_pattern", 6))
         windows = kinds_of(n, layers, ["sliding_attention" if (i + 1) % every else "full_attention" for i in range(layers)])
-        size = c.size("sliding_window", 4096) - 1
-        rule = {"scale": c.number("query_pre_attn_scalar", 256) ** -0.5}
+        size = c.size("sliding_window", 4096)
+        size = size // 2 if both else size - 1
+        rule = {"scale": c.number("query_pre_attn_scalar", 256, True) ** -0.5}
         cap = c.number("attn_logit_softcapping", 0 if kind == "gemma3_text" or "attn_logit_softcapping" in c.words else 50)
         rule["softcap"] = cap or None
     if kind == "gemma3_text":
@@ -49,7 +53,9 @@ def write(n: Network) -> None:
         if local is not None:
             q, k = (head_norm(n, f"{name}.self_attn.{p}_norm", t, head, eps, 1) for p, t in (("q", q), ("k", k)))
         turn = local if local is not None and windows[i] else True
-        y = d.attention(q, k, v, rotary=turn, left_window_size=size if windows[i] else None, **rule)
+        span = size if windows[i] else None
+        sides = {"is_causal": int(not both), "left_window_size": span, "right_window_size": span if both else None}
+        y = d.attention(q, k, v, rotary=turn, **sides, **rule)
         y = n.linear(f"{name}.self_attn.o_proj", y, width, bias=bias)
         if kind == "gemma":
             x = n.add(y, x)

@@ -11,7 +11,7 @@ from .decoder import Decoder
 __all__ = ["OTHERS", "write"]
 
 PREFIX = "transformer."
-OTHERS = r"lm_head\.weight|multiple_choice_head\..*"
+OTHERS = r"score\.weight|lm_head\.weight|multiple_choice_head\..*"
 CAUSAL = True
 
 

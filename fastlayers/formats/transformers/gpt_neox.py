@@ -12,7 +12,7 @@ from .rotary import parameters
 __all__ = ["CAUSAL", "OTHERS", "write"]
 
 PREFIX = "gpt_neox."
-OTHERS = r"embed_out\.weight"
+OTHERS = r"score\.weight|embed_out\.weight"
 CAUSAL = True
 
 

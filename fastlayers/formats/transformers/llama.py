@@ -9,7 +9,7 @@ from .rotary import parameters
 __all__ = ["AUTO_MAP", "CAUSAL", "OTHERS", "feed_forward", "head_norm", "kinds_of", "project", "write"]
 
 PREFIX = "model."
-OTHERS = r"lm_head\.weight"
+OTHERS = r"score\.weight|lm_head\.weight"
 CAUSAL = True
 AUTO_MAP = r"(configuration|modeling)_phi3\.Phi3\w+"  # code on the hub that is this network
 _THETA = {"mixtral": 1e6, "smollm3": 2e6}

@@ -74,7 +74,7 @@ class Rotary:
         kind = words["rope_type"]
         if kind == "su":
             kind = "longrope"
-        if kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _KINDS:
             raise UnsupportedError(f"{n.config.where}: rope_type is {quote(kind)}: supported are {', '.join(_KINDS)}")
         extra = [w for w, v in words.items() if w not in _COMMON and w not in _KINDS[kind] and v is not None]
         if extra:
@@ -82,12 +82,19 @@ class Rotary:
                 f"{n.config.where}: rope_parameters of type {kind} say {', '.join(map(quote, extra))}: not known"
             )
         self.turned = int(width * self._number("partial_rotary_factor"))
-        if self.turned < 2 or self.turned % 2 or width > MOST_WIDTH:
+        if not 2 <= self.turned <= width <= MOST_WIDTH or self.turned % 2:
             raise FormatError(
                 f"{n.config.where}: {self.turned} of {width} values of a head are rotated: expected an even number, "
                 f"at most {MOST_WIDTH}"
             )
-        frequencies, factor = getattr(self, f"_{kind}")(positions)
+        try:
+            with np.errstate(all="ignore"):
+                frequencies, factor = getattr(self, f"_{kind}")(positions)
+            right = isinstance(frequencies, str) or bool(np.all(np.isfinite(frequencies)))
+        except ArithmeticError:
+            right = False
+        if not right:
+            raise FormatError(f"{n.config.where}: rope_parameters {quote(dict(words))} give no frequencies")
         n.scope = "rotary/"
         rank = len(n.e.shape(positions) or ())
         places = n.op("Unsqueeze", n.cast(positions, FLOAT32), n.ints(rank))
@@ -131,8 +138,7 @@ class Rotary:
         factor, low, high = (self._number(w) for w in ("factor", "low_freq_factor", "high_freq_factor"))
         length = self._number(_ORIGINAL, self.words["max_position_embeddings"])
         wave = 2 * math.pi / plain
-        with np.errstate(all="ignore"):
-            smooth = (length / wave - low) / (high - low)
+        smooth = (length / wave - low) / (high - low)
         scaled = np.where(wave > length / low, plain / factor, plain)
         between = ~(wave < length / high) & ~(wave > length / low)
         return np.where(between, (1 - smooth) * scaled / factor + smooth * scaled, scaled).astype(np.float32), 1.0

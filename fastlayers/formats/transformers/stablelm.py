@@ -12,7 +12,7 @@ from .rotary import parameters
 __all__ = ["CAUSAL", "OTHERS", "write"]
 
 PREFIX = "model."
-OTHERS = r"lm_head\.weight"
+OTHERS = r"score\.weight|lm_head\.weight"
 CAUSAL = True
 
 

@@ -174,7 +174,7 @@ def test_words_that_are_refused(
         ({"head_dim": 1 << 30}, FormatError, "of a head are rotated"),
         ({"head_dim": 7}, FormatError, "of a head are rotated"),
         ({"num_key_value_heads": 4}, FormatError, "6 heads of queries, 4 of keys"),
-        ({"architectures": ["LlamaForSequenceClassification"]}, UnsupportedError, "SequenceClassification"),
+        ({"architectures": ["LlamaForTokenClassification"]}, UnsupportedError, "TokenClassification"),
         ({"tie_word_embeddings": "yes"}, FormatError, "tie_word_embeddings"),
     ],
     ids=lambda value: str(value)[:60],
@@ -332,3 +332,28 @@ def test_known_families_are_modules() -> None:
 
     for kind in FAMILIES:
         assert callable(family_of({"model_type": kind}, "load").write)
+
+
+ODD: tuple[Any, ...] = (
+    None, True, -1, 0, 1, 7, 1 << 40, 0.5, -2.5, 1e300, "", "x", [], [1], ["full_attention"], {}, {"a": 1}, [[]],
+)  # fmt: skip
+FEW = ("deberta-v2, v3", "gemma3", "llama 3", "t5")
+MORE = ("albert", "bert", "distilbert", "electra", "gemma2", "gpt2", "gpt_neox", "gte", "mixtral", "modernbert", "mpnet",
+        "nomic_bert", "olmo2", "phi3, longer", "qwen2", "qwen3", "qwen3_moe", "roberta", "smollm3",
+        "stablelm, parallel")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*FEW, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in MORE)])
+def test_odd_values_of_every_word(name: str) -> None:
+    """Each is taken, or one of our errors; no other exception, and no memory that weights do not confirm."""
+    config, shapes, _ = golden(name)
+    arrays = weights(shapes)
+    scaling = config.get("rope_parameters") or {}
+    changed = [{**config, word: odd} for word in config for odd in ODD]
+    changed += [{**config, "rope_parameters": {**scaling, word: odd}} for word in scaling for odd in ODD]
+    for words in changed:
+        try:
+            graph = network(words, arrays, budget=Budget(1 << 26, "load"))
+        except fl.errors.Error:
+            continue
+        assert graph.outputs

@@ -8,9 +8,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-MOST_BYTES = (
-    9_400_000  # installed, without the demo's data: below an eighth of onnxruntime 1.32's 75.6 MB, bytecode of neither counted
-)
+# Installed, without the demo's data: below an eighth of onnxruntime 1.32's 75.6 MB, bytecode of neither counted.
+MOST_BYTES = 9_400_000
 ROOT = Path(__file__).parent.parent.parent
 
 

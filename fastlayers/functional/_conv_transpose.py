@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from ._recorded import after, with_batch
 
 if TYPE_CHECKING:
     from ._types import Padding, Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = ["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
@@ -95,14 +97,12 @@ def _kernel(sizes: Shape, place: Transposed) -> list[int]:
     return [k if isinstance(k, int) else 1 for k in sizes]
 
 
-@op(
-    "conv_transpose1d",
-    "x weight bias",
-    _rule("conv_transpose1d", 1),
-    partial(_record, "conv_transpose1d", 1),
-    plain,
-    weights="weight bias",
-)
+def _declared(axes: int) -> Callable[[F], F]:
+    name = f"conv_transpose{axes}d"
+    return op(name, "x weight bias", _rule(name, axes), partial(_record, name, axes), plain, weights="weight bias")
+
+
+@_declared(1)
 def conv_transpose1d(
     x: Tensor,
     weight: Tensor,
@@ -130,14 +130,7 @@ def conv_transpose1d(
     return _conv_transpose(place, x, weight, bias, activation, output_size)
 
 
-@op(
-    "conv_transpose2d",
-    "x weight bias",
-    _rule("conv_transpose2d", 2),
-    partial(_record, "conv_transpose2d", 2),
-    plain,
-    weights="weight bias",
-)
+@_declared(2)
 def conv_transpose2d(
     x: Tensor,
     weight: Tensor,
@@ -189,14 +182,7 @@ def conv_transpose2d(
     return _conv_transpose(place, x, weight, bias, activation, output_size)
 
 
-@op(
-    "conv_transpose3d",
-    "x weight bias",
-    _rule("conv_transpose3d", 3),
-    partial(_record, "conv_transpose3d", 3),
-    plain,
-    weights="weight bias",
-)
+@_declared(3)
 def conv_transpose3d(
     x: Tensor,
     weight: Tensor,

@@ -17,11 +17,12 @@ size q.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls.machine import Machine, reference
 from ..ir.checks import same_shape
 from ..ir.graph import Shape
 from ..kernels.halves import widened
@@ -213,63 +214,57 @@ def _lower(n: View, b: Builder) -> Any:
     batch_first, joined = bool(n.get("layout", 0)), bool(n.get("joined"))
     if batch_first and not joined and d > 1 and any(n.has(i) or n.wants(i - 4) for i in (5, 6)):
         return False  # states (b, d, h) would have to be transposed
-    kind = n.op.lower()
-    packed = b.pack(f"{kind}_pack", lambda: _weights(n, n.values, options))
-    x, lengths = b.input(0), b.optional(4)
+    x = b.input(0)
     batch, outs = x.shape[0 if batch_first else 1], n.sizes(2)[2]
-    sizes = (outs, n.sizes(8)[2] if n.has(8) else outs)
+    sizes = (outs, n.sizes(8)[2] if n.has(8) else outs)[: len(_states(n))]
 
     def given(i: int) -> Ref | None:
         ref = b.optional(i)
         return None if ref is None else ref.view((d, batch, sizes[i - 5]))
 
-    def wanted(i: int) -> Ref | None:
-        return b.output(i).view((d, batch, sizes[i - 1])) if n.wants(i) else None
-
+    before = [given(i) for i in _states(n)]
     out = b.output(0) if n.wants(0) else None
-    flags = (batch_first, not joined, n.get("direction", "forward") == "reverse")
-    if n.op == "LSTM":
-        b.call(kind, x, packed, given(5), given(6), lengths, out, wanted(1), wanted(2), *flags)
-    else:
-        b.call(kind, x, packed, given(5), lengths, out, wanted(1), *flags)
+    after = [b.output(i).view((d, batch, size)) if n.wants(i) else None for i, size in enumerate(sizes, 1)]
+    _call(b.machine, n, n.values, options, x, before, b.optional(4), out, after)
     return True
+
+
+def _states(n: View) -> range:
+    """Positions of the inputs that are states."""
+    return range(5, 7 if n.op == "LSTM" else 6)
+
+
+def _call(
+    m: Machine, n: View, values: Sequence[Any], options: Any, x: Any, before: Sequence[Any], lengths: Any, out: Any, after: Any
+) -> None:
+    """The kernel call; states are (d, b, h)."""
+    kind, flags = n.op.lower(), (bool(n.get("layout", 0)), not n.get("joined"), n.get("direction", "forward") == "reverse")
+    packed = m.pack(f"{kind}_pack", lambda: _weights(n, values, options))
+    m.call(kind, x, packed, *before, lengths, out, *after, *flags)
 
 
 def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
     """Through the reference kernels, in float32."""
-    from ..kernels.reference import recurrent as reference
-
-    d = directions_of(n)
-    options = options_of(n, d)
+    options = options_of(n, directions_of(n))
     if options is None:
         raise n.fail(f"activations {n.get('activations')} are not all known: expected some of {', '.join(sorted(_NAMES))}")
-    kind, batch_first, joined = n.op.lower(), bool(n.get("layout", 0)), bool(n.get("joined"))
-    floats = [None if a is None else np.ascontiguousarray(a, np.float32) for a in _widened(n, arrays)]
-    x = floats[0]
-    assert x is not None
-    pack: Callable[..., Any] = getattr(reference, f"{kind}_pack")
-    packed = pack(*_weights(n, floats, options))
-    outs = arrays[2].shape[2]  # type: ignore[union-attr]
-    sizes = (outs, outs if len(arrays) < 9 or arrays[8] is None else arrays[8].shape[2])
-    batch, steps = (x.shape[0], x.shape[1]) if batch_first else (x.shape[1], x.shape[0])
-
-    def given(i: int) -> np.ndarray | None:
-        a = floats[i] if i < len(floats) else None
-        return None if a is None else np.ascontiguousarray(a.swapaxes(0, 1)) if batch_first and not joined else a
-
-    lengths = arrays[4] if len(arrays) > 4 and arrays[4] is not None else None
+    floats = [
+        *(None if a is None else np.ascontiguousarray(a, np.float32) for a in _widened(n, arrays)),
+        *(None,) * (9 - len(arrays)),
+    ]
+    lengths = arrays[4] if len(arrays) > 4 else None
     lengths = None if lengths is None else np.ascontiguousarray(lengths, None if lengths.dtype == np.bool_ else np.int32)
-    lead = (batch, steps) if batch_first else (steps, batch)
-    apart = (batch, steps, d, outs) if batch_first else (steps, d, batch, outs)
-    y = np.zeros((*lead, d * outs) if joined else apart, np.float32)
-    states = [np.zeros((d, batch, size), np.float32) for size in sizes[: 2 if kind == "lstm" else 1]]
-    flags = (batch_first, not joined, n.get("direction", "forward") == "reverse")
-    if kind == "lstm":
-        reference.lstm(x, packed, given(5), given(6), lengths, y, states[0], states[1], *flags)
-    else:
-        getattr(reference, kind)(x, packed, given(5), lengths, y, *states, *flags)
-    turned = [s.swapaxes(0, 1) if batch_first and not joined else s for s in states]
-    return [a.astype(x.dtype if arrays[0] is None else arrays[0].dtype) for a in (y, *turned)][: len(n.node.outputs)]
+    shapes: list[Any] = [spec.shape for spec in infer_layer(n)]
+    made: list[np.ndarray] = [np.zeros(shape, np.float32) for shape in shapes]
+
+    def led(states: Sequence[np.ndarray | None]) -> list[np.ndarray | None]:
+        """Views (d, b, h) of states, one for each that the kernel has."""
+        turned = bool(n.get("layout", 0)) and not n.get("joined")
+        states = [*states, None, None][: len(_states(n))]
+        return [s.swapaxes(0, 1) if turned and s is not None else s for s in states]
+
+    _call(reference(), n, floats, options, floats[0], led(floats[5:7]), lengths, made[0], led(made[1:]))
+    return [a.astype(n.spec(0).dtype) for a in made]
 
 
 for _op in GATES:

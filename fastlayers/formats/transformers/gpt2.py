@@ -50,7 +50,7 @@ def turned(n: Network, name: str, x: str, *sizes: int) -> tuple[str, ...]:
     if not isinstance(n.weights.arrays.get(f"{name}.weight"), np.ndarray):
         return n.linears(name, x, *sizes)
     matrix, bias = n.weights.take(f"{name}.weight", n.width(x), total), n.weights.take(f"{name}.bias", total)
-    n.weights.budget.take(matrix.nbytes, name)
+    n.weights.budget.take(matrix.nbytes, f"{n.config.where}: weight {name}")
     made, start = [], 0
     for i, size in enumerate(sizes):
         part = slice(start, start + size)

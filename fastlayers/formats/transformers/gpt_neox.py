@@ -48,7 +48,7 @@ def apart(n: Network, name: str, x: str, heads: int, bias: bool) -> tuple[str, s
         return tuple(n.reshape(part, 0, 0, width) for part in n.split(y, *(width // heads,) * 3))  # type: ignore[return-value]
     matrix = n.weights.take(f"{name}.weight", 3 * width, width).reshape(heads, 3, -1, width)
     summand = n.weights.take(f"{name}.bias", 3 * width).reshape(heads, 3, -1) if bias else None
-    n.weights.budget.take(matrix.nbytes, name)
+    n.weights.budget.take(matrix.nbytes, f"{n.config.where}: weight {name}")
     made = []
     for i in range(3):
         own = None if summand is None else summand[:, i].reshape(-1)

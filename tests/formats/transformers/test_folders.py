@@ -319,12 +319,16 @@ def test_a_folder_as_another_format(tmp_path: Path) -> None:
         fl.load(io.BytesIO(b"\x08\x07" + bytes(9)), format="transformers")
 
 
-def test_memory_has_a_limit(tmp_path: Path) -> None:
-    written(tmp_path, "llama")
-    rough = {name: a.astype(np.float16) for name, a in weights(golden("llama")[1]).items()}
-    (tmp_path / "model.safetensors").write_bytes(safetensors_of(rough))
+@each("name", ["llama", "gpt2", "gpt_neox"])
+def test_memory_has_a_limit(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    """What is widened and what is turned counts."""
+    config, shapes, _ = golden(name)
+    arrays = weights(shapes)
+    rough = {key: a.astype(np.float16) for key, a in arrays.items()} if name == "llama" else arrays
+    with pytest.raises(LimitError, match=r"weight .*max_bytes"):
+        network(config, rough, budget=Budget(20_000, "load"))
     with pytest.raises(LimitError, match="max_bytes"):
-        fl.load(tmp_path, max_bytes=20_000)
+        fl.load(written(tmp_path_factory.mktemp("checkpoint"), name), max_bytes=1000)
 
 
 def test_known_families_are_modules() -> None:

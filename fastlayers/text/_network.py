@@ -16,13 +16,16 @@ from ..errors import ArgumentError, DTypeError, UnsupportedError
 from ..model.model import Model
 from ._tokens import Tokens
 
-__all__ = ["Network", "batches", "listed", "reporter", "tokenized"]
+__all__ = ["Network", "batches", "ids_of", "listed", "reads_whole_arrays", "reporter", "tokenized"]
 
 KNOWN = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 # Rows of a run: beyond that batches are no faster, and intermediate results only take more memory.
 MOST_TOKENS = 4096
-# Operators whose results for one text depend on the others of its batch: scales of the whole array.
-_WHOLE_ARRAY = frozenset({"DynamicQuantizeLinear"})
+
+
+def reads_whole_arrays(model: Model) -> bool:
+    """Whether results for one text depend on the others of its batch, or on how it is cut: by scales of whole arrays."""
+    return any(node.op == "DynamicQuantizeLinear" for node in model._graph.nodes)
 
 
 class Network:
@@ -42,7 +45,7 @@ class Network:
         self.model, self.what, self._names = model, what, names
         has = model.outputs.names
         self.output = next((name for name in outputs if name in has), has[0])
-        self._single = any(node.op in _WHOLE_ARRAY for node in model._graph.nodes)
+        self._single = reads_whole_arrays(model)
 
     def run(self, texts: Sequence[Tokens], at: Sequence[int]) -> np.ndarray:
         """The output for texts of equal length."""

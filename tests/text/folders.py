@@ -13,7 +13,7 @@ import fastlayers as fl
 
 from . import networks
 
-__all__ = ["TEXTS", "bert", "sentence_transformer", "word_pieces", "write_json"]
+__all__ = ["TEXTS", "bert", "byte_pairs", "decoder", "sentence_transformer", "word_pieces", "write_json"]
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *ascii_lowercase, *(f"##{c}" for c in ascii_lowercase), "the", "question",
          "answer", "##ing", "cat", "dog", "."]  # fmt: skip
@@ -96,3 +96,38 @@ def save(arrays: dict[str, np.ndarray], path: Path) -> None:
     text = json.dumps(header).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(array.tobytes() for array in arrays.values()))
+
+
+SPEECH = "the cat asks the dog a question . the dog gives the cat an answer . " * 4 + "日本語 und Grüße 🙂🙃 naïve " * 3
+CHAT = (
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}{{ eos_token }}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def byte_pairs(folder: Path) -> Any:
+    """A byte-level tokenizer of a few hundred tokens, as Llama 3 and GPT-2 have; returns it."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    folder.mkdir(parents=True, exist_ok=True)
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    special = ["<s>", "</s>", "<|user|>", "<|assistant|>", "<|system|>"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    made.train_from_iterator(
+        [SPEECH], trainers.BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False)
+    )
+    made.post_processor = processors.TemplateProcessing("<s> $A", "<s> $A $B", [("<s>", 0)])
+    made.save(str(folder / "tokenizer.json"))
+    settings = {"bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip": False}, "chat_template": CHAT}
+    write_json(folder / "tokenizer_config.json", settings)
+    return made
+
+
+def decoder(folder: Path, seed: int = 0, **config: Any) -> Path:
+    """A folder of a decoder with random weights."""
+    made = byte_pairs(folder)
+    put(networks.decoder(made.get_vocab_size(), seed=seed), folder / "model.onnx")
+    write_json(folder / "config.json", {"model_type": "llama", "max_position_embeddings": 512, **config})
+    return folder

@@ -18,9 +18,10 @@ from . import logs
 from .body import Bodies, Gone
 from .described import config_of, metadata_of
 from .failures import Refused, nothing, only, refusal
+from .fields import described
 from .inference import Inference
 from .metrics import Metrics
-from .openai import OpenAI, described
+from .openai import OpenAI
 from .page import HEADERS as PAGE_HEADERS
 from .page import PAGE
 from .repository import Repository
@@ -224,6 +225,7 @@ class App:
     def gauge(self) -> None:
         """Sets what is measured rather than counted."""
         self._metrics.gauge("requests_in_flight", self._scheduler.count)
+        self._metrics.gauge("completions_in_flight", self._openai.growing)
         self._metrics.gauge("sequences", self._inference.sequences)
         self._metrics.gauge("receiving_bytes", self._bodies.held)
 

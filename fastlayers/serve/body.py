@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from .failures import RETRY, Refused
+from .served import late
 from .settings import Settings
 
 __all__ = ["Bodies", "Client", "Gone"]
@@ -26,17 +27,18 @@ class Client:
     def __init__(self, receive: Receive) -> None:
         self._leaves = asyncio.ensure_future(_leaves(receive))
 
-    async def stays(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`, which is cancelled if the client goes.
+    async def stays(self, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
+        """The result of `work`, which is cancelled if the client goes, or after so many seconds.
 
         Raises:
-            Gone: it has.
+            Gone: it has gone.
+            TimeoutError: it has waited too long.
         """
         task = asyncio.ensure_future(work)
         try:
-            await asyncio.wait({self._leaves, task}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({self._leaves, task}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
-                raise Gone
+                raise Gone if self._leaves.done() or seconds is None else late(seconds)
             return task.result()
         finally:
             task.cancel()

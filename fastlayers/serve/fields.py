@@ -7,8 +7,9 @@ from typing import Any
 
 from .failures import Refused
 
-__all__ = ["Fields", "Invalid", "shown"]
+__all__ = ["Fields", "Invalid", "described", "prompts_of", "shown"]
 
+_TYPES = {404: "not_found_error", 503: "overloaded_error", 504: "timeout_error"}
 MOST = 2**53  # integers beyond are not what JSON's readers elsewhere would read
 
 
@@ -27,6 +28,18 @@ def shown(value: Any) -> str:
     if value is None or isinstance(value, (bool, int, float)):
         return f"{value!r:.30}" if not isinstance(value, int) or abs(value) < MOST else "a huge integer"
     return f"{'an object' if isinstance(value, dict) else f'a list of {len(value)}'}"
+
+
+def described(refused: Refused) -> dict[str, Any]:
+    """An error in OpenAI's shape."""
+    kind = _TYPES.get(refused.status, "invalid_request_error" if refused.status < 500 else "server_error")
+    code = "model_not_found" if refused.reason == "unknown model" else None
+    if refused.reason != "invalid":
+        code = code or refused.reason.replace(" ", "_")
+    param = None
+    if isinstance(refused, Invalid):
+        param, code = refused.param, refused.code
+    return {"message": refused.message, "type": kind, "param": param, "code": code}
 
 
 class Fields:
@@ -104,3 +117,23 @@ class Fields:
             values = harmless[name]
             if values is not None and not any(type(value) is type(one) and value == one for one in values):
                 raise self.invalid(name, f"got {shown(value)}: supported is {values[0]!r} alone", "unsupported_value")
+
+
+def prompts_of(fields: Fields, name: str) -> list[Any]:
+    """Texts, and lists of ids, of a field that holds one or several."""
+    value = fields.need(name)
+    many = value if isinstance(value, list) and value and not _is_ids(value) else [value]
+    found: list[Any] = []
+    for i, one in enumerate(many):
+        where = name if many is not value else f"{name}[{i}]"
+        if isinstance(one, list) and _is_ids(one) and all(0 <= part < 2**31 for part in one):
+            found.append(one)
+        elif isinstance(one, str):
+            found.append(fields.text(where, one))
+        else:
+            raise fields.invalid(where, f"got {shown(one)}: expected a text, or a list of ids of tokens that is not empty")
+    return found
+
+
+def _is_ids(value: list[Any]) -> bool:
+    return bool(value) and all(type(part) is int for part in value)

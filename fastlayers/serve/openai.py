@@ -9,10 +9,11 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..text import CrossEncoder, Encoder
+from ..text import CrossEncoder, Encoder, Generator
 from .body import Bodies, Client, Gone
-from .failures import Refused, nothing, only, refusal
-from .fields import Fields, Invalid, shown
+from .completions import Completions
+from .failures import nothing, only, refusal
+from .fields import Fields, Invalid, prompts_of, shown
 from .metrics import Metrics
 from .repository import Repository
 from .scheduler import Job, Scheduler
@@ -24,25 +25,12 @@ from .wire import JSON, document, said
 if TYPE_CHECKING:
     from .app import Request, Response
 
-__all__ = ["OpenAI", "described"]
+__all__ = ["OpenAI"]
 
 FEW = 1 << 15  # bytes that are parsed in the event loop's thread
 # Fields that change nothing, or nothing with these values.
 _EMBEDDINGS = {"user": None, "truncate_prompt_tokens": (-1,)}
 _RERANK = {"user": None, "priority": None, "max_chunks_per_doc": (1,), "truncation": (True,)}
-_TYPES = {404: "not_found_error", 503: "overloaded_error", 504: "timeout_error"}
-
-
-def described(refused: Refused) -> dict[str, Any]:
-    """An error in OpenAI's shape."""
-    kind = _TYPES.get(refused.status, "invalid_request_error" if refused.status < 500 else "server_error")
-    code = "model_not_found" if refused.reason == "unknown model" else None
-    if refused.reason != "invalid":
-        code = code or refused.reason.replace(" ", "_")
-    param = None
-    if isinstance(refused, Invalid):
-        param, code = refused.param, refused.code
-    return {"message": refused.message, "type": kind, "param": param, "code": code}
 
 
 class OpenAI:
@@ -53,10 +41,18 @@ class OpenAI:
     ) -> None:
         self._settings, self._metrics, self._bodies = settings, metrics, bodies
         self._scheduler, self._repository = scheduler, repository
+        self._completions = Completions(settings, metrics, scheduler)
         self._endpoints: dict[str, tuple[type, Callable[..., Any]]] = {
             "embeddings": (Encoder, self._embeddings),
             "rerank": (CrossEncoder, self._rerank),
+            "completions": (Generator, self._completions.texts),
+            "chat/completions": (Generator, self._completions.chat),
         }
+
+    @property
+    def growing(self) -> int:
+        """Completions that wait or run."""
+        return self._completions.count
 
     async def answer(self, request: Request) -> Response:
         """The answer.
@@ -96,12 +92,8 @@ class OpenAI:
         if not isinstance(served.text, kind):
             raise Invalid("model", f"{model!r} is not served at /v1/{name}: {self._elsewhere(served)}", "unsupported_model")
         request.model = served
-        client = Client(request.receive)
-        try:
-            found: Response = await endpoint(request, served, fields, client)
-            return found
-        finally:
-            client.close()
+        found: Response = await endpoint(request, served, fields)
+        return found
 
     def _elsewhere(self, served: Served) -> str:
         """The paths of a model."""
@@ -120,17 +112,18 @@ class OpenAI:
         found = {served.name: about(served) for served in self._repository.every() if isinstance(served.text, kinds)}
         return said(200, {"object": "list", "data": list(found.values())})
 
-    async def _run(self, request: Request, served: Served, client: Client, rows: int, function: Callable[[], Any]) -> Any:
+    async def _run(self, request: Request, served: Served, rows: int, function: Callable[[], Any]) -> Any:
         """The result of a function that runs as a job."""
         seconds, received = self._settings.timeout, time.monotonic()
         work = Work(function, seconds)
         job = Job(served, {}, seconds, received + seconds, work)
         request.rows = job.rows = rows
+        client = Client(request.receive)
         try:
             found = await client.stays(self._scheduler.do(job))
-        except BaseException:
+        finally:
             work.gone = True
-            raise
+            client.close()
         now = time.monotonic()
         parts = (job.began - job.arrived, job.arrived - received, job.ended - job.began, now - job.ended)
         self._metrics.answered(served, rows, now - request.began, parts)
@@ -142,7 +135,7 @@ class OpenAI:
 
     # ---- embeddings -------------------------------------------------------------------------------------------------
 
-    async def _embeddings(self, request: Request, served: Served, fields: Fields, client: Client) -> Response:
+    async def _embeddings(self, request: Request, served: Served, fields: Fields) -> Response:
         texts = prompts_of(fields, "input")
         self._texts(len(texts), "input")
         prompt_name = fields.take("prompt_name")
@@ -163,7 +156,7 @@ class OpenAI:
                 raise Invalid("encoding_format", f"{vectors.size} numbers are too many for JSON: ask for base64")
             return written, count
 
-        written, count = await self._run(request, served, client, len(texts), work)
+        written, count = await self._run(request, served, len(texts), work)
         data = ",".join(f'{{"object":"embedding","index":{i},"embedding":{one}}}' for i, one in enumerate(written))
         usage = {"prompt_tokens": count, "total_tokens": count}
         rest = json.dumps({"model": served.name, "usage": usage}, separators=(",", ":"))
@@ -171,7 +164,7 @@ class OpenAI:
 
     # ---- rerank -----------------------------------------------------------------------------------------------------
 
-    async def _rerank(self, request: Request, served: Served, fields: Fields, client: Client) -> Response:
+    async def _rerank(self, request: Request, served: Served, fields: Fields) -> Response:
         query = fields.text("query", fields.need("query"))
         documents = fields.need("documents")
         if not isinstance(documents, list) or not documents:
@@ -184,30 +177,10 @@ class OpenAI:
             texts.append(fields.text(f"documents[{i}]", one))
         most, whole = fields.integer("top_n", 1), fields.flag("return_documents")
         fields.ends(_RERANK)
-        found, count = await self._run(request, served, client, len(texts), lambda: ranked(served.text, query, texts, most))
+        found, count = await self._run(request, served, len(texts), lambda: ranked(served.text, query, texts, most))
         results = [
             {"index": one["corpus_id"], "relevance_score": one["score"], **({"document": {"text": one["text"]}} if whole else {})}
             for one in found
         ]
         usage = {"prompt_tokens": count, "total_tokens": count}
         return said(200, {"id": f"rerank-{uuid.uuid4().hex}", "model": served.name, "results": results, "usage": usage})
-
-
-def prompts_of(fields: Fields, name: str) -> list[Any]:
-    """Texts, and lists of ids, of a field that holds one or several."""
-    value = fields.need(name)
-    many = value if isinstance(value, list) and value and not _is_ids(value) else [value]
-    found: list[Any] = []
-    for i, one in enumerate(many):
-        where = name if many is not value else f"{name}[{i}]"
-        if isinstance(one, list) and _is_ids(one) and all(0 <= part < 2**31 for part in one):
-            found.append(one)
-        elif isinstance(one, str):
-            found.append(fields.text(where, one))
-        else:
-            raise fields.invalid(where, f"got {shown(one)}: expected a text, or a list of ids of tokens that is not empty")
-    return found
-
-
-def _is_ids(value: list[Any]) -> bool:
-    return bool(value) and all(type(part) is int for part in value)

@@ -146,7 +146,7 @@ class Repository:
         config = Config()
         if self._inside(source.config):
             config = read(source.config)
-        return Served(name, version, source.path, config, self._settings.batch, self._settings.batch_delay)
+        return Served(name, version, source.path, config, self._settings.batch, self._settings.batch_delay, self._settings.cache)
 
     # ---- looking ----------------------------------------------------------------------------------------------------
 

@@ -27,17 +27,20 @@ INLINE_WORK, INLINE_BYTES = 5e7, 1 << 20
 class Served:
     """A loaded model."""
 
-    def __init__(self, name: str, version: str, path: Path, config: Config, most: int, delay: float) -> None:
+    def __init__(
+        self, name: str, version: str, path: Path, config: Config, most: int, delay: float, cache: int = 256 << 20
+    ) -> None:
         """Loads it.
 
         Args:
             most: rows of a batch unless `config` says otherwise.
             delay: seconds that a request waits for others, unless `config` says otherwise.
+            cache: bytes for what a decoder knows of earlier prompts.
         """
         self.name, self.version, self.config = name, version, config
         # The Encoder, CrossEncoder, Classifier or Generator that the model is, or the reason why it is none.
         self.text: Any = "it is no text model: it has no tokenizer"
-        self.model: Model = self._opened(path)
+        self.model: Model = self._opened(path, cache)
         for spec in (*self.model.inputs, *self.model.outputs):
             if type(spec) is not TensorSpec or datatype(spec.dtype) is None:
                 raise UnsupportedError(
@@ -56,10 +59,10 @@ class Served:
         self.closed = False
         self._stream: Any = None
 
-    def _opened(self, path: Path) -> Model:
+    def _opened(self, path: Path, cache: int) -> Model:
         if path.is_dir() or path.suffix == ".gguf":
             try:
-                self.text, model = opened(path)
+                self.text, model = opened(path, cache)
             except (ArgumentError, UnsupportedError) as error:
                 if path.is_dir():
                     raise

@@ -40,6 +40,8 @@ class Settings:
     max_bodies: int = 512 * MB  # all that is being received, together
     max_head: int = 64 << 10
 
+    completions: int = 16  # that grow at once, each with a cache; others wait
+    cache: int = 256 * MB  # of a decoder, for what is known of earlier prompts
     max_texts: int = 2048  # that one request embeds or ranks
     max_prompt: int = 32768  # tokens of all prompts of a request
     max_tokens: int = 4096  # that follow all prompts of a request
@@ -51,7 +53,7 @@ class Settings:
     stop_timeout: float = 30.0  # then: until requests that have begun are cut off
 
     def __post_init__(self) -> None:
-        counts = ("workers", "batch", "queue", "connections", "sequences")
+        counts = ("workers", "batch", "queue", "completions", "connections", "sequences")
         for field in fields(self):
             value = getattr(self, field.name)
             least = 1 if field.name in counts or field.name.startswith("max_") else 0

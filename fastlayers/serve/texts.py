@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._deadline import Asked, Deadline
+from .._locks import Lock
 from ..errors import TimeoutError
+from .fields import Invalid
 from .served import late
 
-__all__ = ["Work", "embedded", "ranked", "tokens_of"]
+__all__ = ["Growth", "Work", "embedded", "ranked", "tokens_of"]
+
+SLICE = 0.01  # seconds: tokens of that time are one job, after which others run
 
 
 class Work:
@@ -62,3 +67,63 @@ def embedded(encoder: Any, texts: Sequence[Any], prompt_name: str | None, as_tex
 def ranked(encoder: Any, query: str, texts: Sequence[str], most: int | None) -> tuple[list[dict[str, Any]], int]:
     """As `CrossEncoder.rank`, and the number of tokens."""
     return encoder.rank(query, texts, most), tokens_of(encoder, [(query, text) for text in texts])
+
+
+class Growth:
+    """Prompts and what follows them, of which some tokens are made at a time. Its steps may run in any thread, one at a time.
+
+    Args:
+        generator: a `Generator`.
+        prompts: texts, ids, or messages as tuples.
+        variables: for the template of messages.
+        how: arguments of `Generator.generate`.
+        most: the most tokens of all prompts.
+    """
+
+    def __init__(
+        self, generator: Any, prompts: Sequence[Any], variables: Mapping[str, Any], how: Mapping[str, Any], most: int
+    ) -> None:
+        self._generator, self._prompts, self._variables, self._how, self._most = generator, prompts, variables, how, most
+        self._lock = Lock()
+        self._events: Any = None
+        self.tokens = 0  # of the prompts
+        self.done = False
+
+    def step(self) -> list[Any]:
+        """The next events: at least one, unless all has ended."""
+        with self._lock:
+            if self.done:
+                return []
+            if self._events is None:
+                self._begin()
+            found, until = [], time.monotonic() + SLICE
+            for event in self._events:
+                found.append(event)
+                if time.monotonic() > until:
+                    return found
+            self.done = True
+            return found
+
+    def _begin(self) -> None:
+        generator, prompts = self._generator, []
+        for prompt in self._prompts:
+            prompts.append(generator.encode(prompt, **(self._variables if isinstance(prompt, tuple) else {})))
+            self.tokens += len(prompts[-1])
+            longest = generator._longest
+            if longest is not None and len(prompts[-1]) >= longest:
+                raise self._long(f"has {len(prompts[-1])} tokens: the network takes {longest}, one of which is to follow")
+            if self.tokens > self._most:
+                raise self._long(f"has {self.tokens} tokens or more: expected at most {self._most} (--max-prompt)")
+        how = generator._how(**self._how)
+        sequences = [generator._sequence(i, ids, *how, True) for i, ids in enumerate(prompts)]
+        self._events = generator._events(sequences)
+
+    def _long(self, message: str) -> Invalid:
+        return Invalid("messages" if isinstance(self._prompts[0], tuple) else "prompt", message, "context_length_exceeded")
+
+    def close(self) -> None:
+        """Ends it, after the step that runs now; nothing is computed for it any more."""
+        with self._lock:
+            self.done = True
+            if self._events is not None:
+                self._events.close()

@@ -18,7 +18,7 @@ from ._settings import file_in
 __all__ = ["opened"]
 
 
-def opened(path: Any) -> tuple[Encoder | CrossEncoder | Classifier | Generator | str, Model]:
+def opened(path: Any, cache_bytes: int = 256 << 20) -> tuple[Encoder | CrossEncoder | Classifier | Generator | str, Model]:
     """A `Generator` of a network with a cache, a `CrossEncoder` of one with a score, a `Classifier` of one with other logits, an
     `Encoder` of any other, and of every folder with ``modules.json``; or why it is none of them; and the network.
 
@@ -37,7 +37,7 @@ def opened(path: Any) -> tuple[Encoder | CrossEncoder | Classifier | Generator |
         shape: Any = model.outputs["logits"].shape or ()
         kind = CrossEncoder if len(shape) == 2 and shape[1] == 1 else Classifier
     try:
-        found = kind(name, model=model)
+        found = kind(name, model=model, **({"cache_bytes": cache_bytes} if kind is Generator else {}))
         return found, found.model
     except UnsupportedError as error:
         return str(error), model

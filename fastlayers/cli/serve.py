@@ -16,7 +16,7 @@ EXAMPLES = (
 )
 
 # Each with what it is given in, for those that are not given as `Settings` has them.
-_MEGA = ("max_body", "max_json", "max_bodies")
+_MEGA = ("cache", "max_body", "max_json", "max_bodies")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +51,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("max-body", int, "MB", "of a request (64)"),
         ("max-json", int, "MB", "of a request's JSON, which is parsed while all others wait (4)"),
         ("max-bodies", int, "MB", "of all requests that are being received (512)"),
+        ("completions", int, "N", "completions that grow at once; others wait (16)"),
+        ("cache", int, "MB", "of a decoder, for what is known of earlier prompts (256)"),
+        ("max-texts", int, "N", "that a request embeds or ranks (2048)"),
+        ("max-prompt", int, "N", "tokens of all prompts of a request (32768)"),
+        ("max-tokens", int, "N", "that follow all prompts of a request (4096)"),
         ("sequences", int, "N", "streams that are open (1000)"),
         ("sequence-idle", float, "S", "until a stream is forgotten (60)"),
         ("drain", float, "S", "after SIGTERM, not ready but still accepting (0)"),

@@ -7,9 +7,8 @@ becomes a path of the file system.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -18,21 +17,25 @@ from ..errors import Error
 from . import logs
 from .body import Bodies, Gone
 from .described import config_of, metadata_of
-from .failures import Refused, refusal
+from .failures import Refused, nothing, only, refusal
+from .fields import described
 from .inference import Inference
 from .metrics import Metrics
+from .openai import OpenAI
 from .page import HEADERS as PAGE_HEADERS
 from .page import PAGE
 from .repository import Repository
+from .scheduler import Scheduler
 from .served import Served
 from .settings import Settings
 from .shared import Shared
-from .wire import JSON, document
+from .wire import JSON, document, said
 
 __all__ = ["App"]
 
 Headers = tuple[tuple[bytes, bytes], ...]
-Response = tuple[int, Headers, bytes]
+Body = bytes | AsyncIterator[bytes]  # all of it, or its parts as they are made
+Response = tuple[int, Headers, Body]
 EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository", "sequence", "statistics"]
 MOST_SMALL = 64 << 10  # bytes of the body of anything but inference
 
@@ -64,7 +67,9 @@ class App:
     ) -> None:
         self._settings, self._repository, self._metrics, self._shared = settings, repository, metrics, shared
         self._bodies = Bodies(settings)
-        self._inference = Inference(settings, metrics, self._bodies, threads, shared)
+        self._scheduler = Scheduler(threads, settings.queue, metrics)
+        self._inference = Inference(settings, metrics, self._bodies, self._scheduler, shared)
+        self._openai = OpenAI(settings, metrics, self._bodies, self._scheduler, repository)
         self._following = asyncio.Lock()
         self._fixed: dict[tuple[str, ...], Callable[[], Response]] = {
             ("v2", "health", "live"): lambda: said(200, {"live": True}),
@@ -93,20 +98,45 @@ class App:
             if not isinstance(error, (Refused, Error)):
                 logs.failed("a request failed", error)
             self._metrics.refused(refused.reason)
-            status, headers, body = said(refused.status, {"error": refused.message}, refused.headers)
+            v1 = request.parts[0] == "v1"
+            status, headers, body = said(
+                refused.status, {"error": described(refused) if v1 else refused.message}, refused.headers
+            )
         self._metrics.responded(status)
         if self.stopping:
             headers = (*headers, (b"connection", b"close"))
-        length = (b"content-length", b"%d" % len(body))
-        await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
-        await send({"type": "http.response.body", "body": body})
+        if isinstance(body, bytes):
+            size = len(body)
+            headers = (*headers, (b"content-length", b"%d" % size))
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+        else:
+            size = await self._stream(send, status, headers, body)
         if self._settings.log == "requests" and not request.inner:
-            _log(request, status, len(body))
+            _log(request, status, size)
+
+    async def _stream(self, send: Any, status: int, headers: Headers, body: AsyncIterator[bytes]) -> int:
+        """Sends parts of a body as they are made; their bytes. Ends them when the client has gone."""
+        size = 0
+        try:
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            async for part in body:
+                size += len(part)
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        except Gone:
+            self._metrics.refused("client gone")
+        finally:
+            await body.aclose()  # type: ignore[attr-defined]
+        return size
 
     # ---- what a path means ------------------------------------------------------------------------------------------
 
     async def _respond(self, request: Request) -> Response:
         parts = request.parts
+        if parts[0] == "v1":
+            await self._follow()
+            return await self._openai.answer(request)
         if parts[:2] == ["v2", "models"] and len(parts) > 3 and parts[-1] == "infer":
             only(request, "POST")
             name, version = _model(request, parts[2:-1])
@@ -128,7 +158,7 @@ class App:
             only(request, "POST")
             await self._follow()
             return await self._manage(request)
-        raise _nothing(request)
+        raise nothing(request)
 
     def _ready(self) -> Response:
         good = self._repository.ready() and not self.stopping
@@ -161,7 +191,7 @@ class App:
             index = await asyncio.to_thread(self._repository.index)
             return said(200, [entry for entry in index if not asked.get("ready") or entry["state"] == "READY"])
         if len(parts) != 3 or parts[0] != "models" or parts[2] not in ("load", "unload"):
-            raise _nothing(request)
+            raise nothing(request)
         if not self._settings.control:
             raise Refused(403, f"to {parts[2]} models is not allowed: the server was started without --control", "not allowed")
         given = asked.get("parameters") or {}
@@ -194,7 +224,8 @@ class App:
 
     def gauge(self) -> None:
         """Sets what is measured rather than counted."""
-        self._metrics.gauge("requests_in_flight", self._inference.count)
+        self._metrics.gauge("requests_in_flight", self._scheduler.count)
+        self._metrics.gauge("completions_in_flight", self._openai.growing)
         self._metrics.gauge("sequences", self._inference.sequences)
         self._metrics.gauge("receiving_bytes", self._bodies.held)
 
@@ -205,19 +236,7 @@ class App:
 
     def close(self) -> None:
         """After the last request."""
-        self._inference.close()
-
-
-def said(status: int, value: Any, headers: Headers = ()) -> Response:
-    """An answer in JSON."""
-    return status, (*JSON, *headers), json.dumps(value, separators=(",", ":")).encode()
-
-
-def only(request: Request, *verbs: str) -> None:
-    """Refuses other methods."""
-    if request.verb not in verbs:
-        allowed = ((b"allow", ", ".join(verbs).encode()),)
-        raise Refused(405, f"the method is {request.verb:.20}: expected {' or '.join(verbs)}", "method", allowed)
+        self._scheduler.close()
 
 
 def _model(request: Request, parts: list[str]) -> tuple[str, str | None]:
@@ -225,12 +244,8 @@ def _model(request: Request, parts: list[str]) -> tuple[str, str | None]:
     if len(parts) == 3 and parts[1] == "versions":
         return parts[0], parts[2]
     if len(parts) != 1:
-        raise _nothing(request)
+        raise nothing(request)
     return parts[0], None
-
-
-def _nothing(request: Request) -> Refused:
-    return Refused(404, f"there is nothing at {request.path[:200].decode('latin-1')!r}", "unknown path")
 
 
 def _log(request: Request, status: int, size: int) -> None:

@@ -4,19 +4,53 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from .failures import RETRY, Refused
+from .served import late
 from .settings import Settings
 
-__all__ = ["Bodies", "Gone"]
+__all__ = ["Bodies", "Client", "Gone"]
 
+T = TypeVar("T")
 Receive = Callable[[], Awaitable[Any]]
 
 
 class Gone(Exception):
     """The client has closed the connection."""
+
+
+class Client:
+    """Watches, once a body was read, whether the client closes the connection. To be closed itself."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._leaves = asyncio.ensure_future(_leaves(receive))
+
+    async def stays(self, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
+        """The result of `work`, which is cancelled if the client goes, or after so many seconds.
+
+        Raises:
+            Gone: it has gone.
+            TimeoutError: it has waited too long.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({self._leaves, task}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Gone if self._leaves.done() or seconds is None else late(seconds)
+            return task.result()
+        finally:
+            task.cancel()
+
+    def close(self) -> None:
+        """Watches no longer."""
+        self._leaves.cancel()
+
+
+async def _leaves(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class Bodies:

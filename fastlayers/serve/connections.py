@@ -84,6 +84,17 @@ class _Connection(HttpToolsProtocol):  # type: ignore[misc]  # untyped where it 
         if self.transport.get_write_buffer_size() and self._sending is None:
             self._sending = self.loop.call_later(self.settings.send_timeout, self._unread)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._sending is None:  # in the middle of a stream too
+            self._sending = self.loop.call_later(self.settings.send_timeout, self._unread)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._sending is not None and self.cycle is not None and not self.cycle.response_complete:
+            self._sending.cancel()
+            self._sending = None
+
     def send_400_response(self, msg: str) -> None:
         # The parser may have begun a request that now never ends.
         self._answer(400, msg, "malformed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..errors import (
     ArgumentError,
     DTypeError,
@@ -11,7 +13,10 @@ from ..errors import (
     UnsupportedError,
 )
 
-__all__ = ["Refused", "refusal"]
+if TYPE_CHECKING:
+    from .app import Request
+
+__all__ = ["Refused", "nothing", "only", "refusal"]
 
 
 class Refused(Exception):
@@ -39,3 +44,15 @@ def refusal(error: BaseException) -> Refused:
     if isinstance(error, Error):
         return Refused(500, str(error), "failed")
     return Refused(500, "internal error: see the server's log", "failed")
+
+
+def only(request: Request, *verbs: str) -> None:
+    """Refuses other methods."""
+    if request.verb not in verbs:
+        allowed = ((b"allow", ", ".join(verbs).encode()),)
+        raise Refused(405, f"the method is {request.verb:.20}: expected {' or '.join(verbs)}", "method", allowed)
+
+
+def nothing(request: Request) -> Refused:
+    """The refusal of a path that means nothing."""
+    return Refused(404, f"there is nothing at {request.path[:200].decode('latin-1')!r}", "unknown path")

@@ -32,16 +32,11 @@ FEW = 1 << 15  # bytes that are read or written in the event loop's thread
 class Inference:
     """Endpoint of inference of one worker."""
 
-    def __init__(self, settings: Settings, metrics: Metrics, bodies: Bodies, threads: int, shared: Shared | None) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics, bodies: Bodies, scheduler: Scheduler, shared: Shared | None) -> None:
         self._settings, self._metrics, self._bodies, self._shared = settings, metrics, bodies, shared
-        self._scheduler = Scheduler(threads, settings.queue, metrics)
+        self._scheduler = scheduler
         self._sequences = Sequences(settings.sequences, settings.sequence_idle)
         self._receiving = 0
-
-    @property
-    def count(self) -> int:
-        """Requests that wait or run."""
-        return self._scheduler.count
 
     @property
     def sequences(self) -> int:
@@ -133,10 +128,6 @@ class Inference:
     def tick(self) -> None:
         """Forgets idle sequences."""
         self._sequences.drop_idle()
-
-    def close(self) -> None:
-        """After the last request."""
-        self._scheduler.close()
 
 
 async def _beside(size: int, work: Callable[..., T], *arguments: Any) -> T:

@@ -45,6 +45,14 @@ class Metrics:
         self._run_seconds = Counter(
             "fastlayers_run_seconds", "Time of runs, by the rows of the batch.", (*_MODEL, "rows"), registry=own
         )
+        self._tokens = Counter("fastlayers_tokens", "Tokens of prompts, and of what followed.", (*_MODEL, "kind"), registry=own)
+        self._first = Histogram(
+            "fastlayers_first_token_seconds",
+            "Time from a request's head to its first token.",
+            _MODEL,
+            buckets=_SECONDS,
+            registry=own,
+        )
         self._last = Gauge(
             "fastlayers_last_request_timestamp_seconds",
             "When a model last answered.",
@@ -59,6 +67,7 @@ class Metrics:
             name: Gauge(f"fastlayers_{name}", text, registry=own, multiprocess_mode="livesum")
             for name, text in (
                 ("requests_in_flight", "Inference requests that wait or run."),
+                ("completions_in_flight", "Completions of prompts that wait or run."),
                 ("connections", "Open connections."),
                 ("sequences", "Open sequences."),
                 ("receiving_bytes", "Bytes of bodies that are held."),
@@ -98,6 +107,13 @@ class Metrics:
         """A request of a model has failed."""
         self._of(self._requests, served.name, served.version, reason).inc()
         self._of(self._failed, served.name, served.version).inc(seconds)
+
+    def grew(self, served: Served, kind: str, tokens: int, first: float | None = None) -> None:
+        """There are more tokens: "prompt", or "completion", with the seconds until the first of a request."""
+        labels = served.name, served.version
+        self._of(self._tokens, *labels, kind).inc(tokens)
+        if first is not None:
+            self._of(self._first, *labels).observe(first)
 
     def refused(self, reason: str) -> None:
         """A request was refused; `reason` is one of the server's own words."""

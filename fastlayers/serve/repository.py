@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +18,8 @@ from .settings import Settings
 
 __all__ = ["Repository"]
 
-SUFFIXES = (".onnx", ".tflite", ".keras", ".h5", ".hdf5", ".safetensors")
+SUFFIXES = (".onnx", ".tflite", ".keras", ".h5", ".hdf5", ".safetensors", ".gguf")
+CHECKPOINTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 MOST = 10_000  # entries of a folder that are looked at
 READY, UNAVAILABLE = "READY", "UNAVAILABLE"
 
@@ -144,7 +146,7 @@ class Repository:
         config = Config()
         if self._inside(source.config):
             config = read(source.config)
-        return Served(name, version, source.path, config, self._settings.batch, self._settings.batch_delay)
+        return Served(name, version, source.path, config, self._settings.batch, self._settings.batch_delay, self._settings.cache)
 
     # ---- looking ----------------------------------------------------------------------------------------------------
 
@@ -157,11 +159,11 @@ class Repository:
     def _scan(self) -> dict[str, dict[str, _Source]]:
         """Every version of every model."""
         root, given = self._root, self._settings.name
-        if _is_checkpoint(root):
-            return {given or root.name: {"1": _Source(root, root / "config.toml")}}
         if root.is_file():
             name = given or root.stem
             return {name: {"1": _Source(root, root.with_suffix(".toml"))}}
+        if _is_checkpoint(root):  # named by who starts the server: its links may lead anywhere, as in the caches of publishers
+            return {given or root.name: {"1": _Source(root, root / "config.toml")}}
         if given is not None:
             versions = self._versions(root)
             return {given: versions} if versions else {}
@@ -182,11 +184,11 @@ class Repository:
         return found
 
     def _versions(self, folder: Path) -> dict[str, _Source]:
-        """A model's folder: folders named by numbers with a file or checkpoint each, or one of these, which is version 1."""
+        """A model's folder: folders named by numbers with a file each, or one file or a checkpoint, which is version 1."""
+        if _is_checkpoint(folder):
+            return {"1": self._file(folder, folder / "config.toml")}
         entries = _entries(folder)
         config = folder / "config.toml"
-        if _is_checkpoint(folder):
-            return {"1": self._source(folder, config)}
         found = {
             str(int(entry.name)): self._file(entry, config)
             for entry in entries
@@ -200,7 +202,7 @@ class Repository:
         if not self._inside(folder):
             return self._source(folder, config)
         if _is_checkpoint(folder):
-            return self._source(folder, config)
+            return self._source(next((entry for entry in _below(folder) if not self._inside(entry)), folder), config)
         files = [entry for entry in _entries(folder) if entry.suffix in SUFFIXES and entry.is_file()]
         chosen = [entry for entry in files if entry.stem == "model"] or files
         if len(chosen) != 1:
@@ -211,6 +213,20 @@ class Repository:
         if not self._inside(path):
             return _Source(None, config, f"{path.name}: is a link to outside of the folder that is served")
         return _Source(Path(os.path.realpath(path)), config)
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    """Whether it is a folder as transformers or sentence-transformers write it."""
+    names = {entry.name for entry in _entries(folder)}
+    return "modules.json" in names or ("config.json" in names and not names.isdisjoint(("tokenizer.json", *CHECKPOINTS)))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Everything in a folder, and in the folders in it that are no links."""
+    for entry in _entries(folder):
+        yield entry
+        if entry.is_dir() and not entry.is_symlink():
+            yield from _entries(entry)
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -226,11 +242,6 @@ def _entries(folder: Path) -> list[Path]:
     except OSError as error:
         logs.event("folder not readable", level="error", folder=folder.name, why=error.strerror)
     return sorted(found)
-
-
-def _is_checkpoint(folder: Path) -> bool:
-    """Whether a folder is a model: a checkpoint of transformers."""
-    return (folder / "config.json").is_file()
 
 
 def _latest(versions: dict[str, Any]) -> str:

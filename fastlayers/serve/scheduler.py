@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -78,16 +79,26 @@ class Scheduler:
         if self.count >= self._queue:
             raise Refused(503, f"{self.count} requests are waiting or running: try again later", "queue full", RETRY)
 
-    async def do(self, job: Job) -> Any:
-        """The job's result: a dict of arrays, or what its `run` gives."""
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Meanwhile a request has a place in the queue, and may run any number of jobs."""
         self.admit()
         self.count += 1
         try:
-            self._groups.setdefault((job.served, job.signature), deque()).append(job)
-            self._soon()
-            return await job.future
+            yield
         finally:
             self.count -= 1
+
+    async def do(self, job: Job) -> Any:
+        """The job's result: a dict of arrays, or what its `run` gives."""
+        with self.place():
+            return await self.part(job)
+
+    async def part(self, job: Job) -> Any:
+        """The same for one of the jobs of a request that has a place."""
+        self._groups.setdefault((job.served, job.signature), deque()).append(job)
+        self._soon()
+        return await job.future
 
     # ---- choosing ---------------------------------------------------------------------------------------------------
 
@@ -238,6 +249,6 @@ def _alone(job: Job) -> Any:
             raise late(job.seconds)
         return job.served.run(job.feeds, left) if job.run is None else job.run(left)
     except Exception as error:
-        if not isinstance(error, Error):
+        if not isinstance(error, (Error, Refused)):
             logs.failed("a run failed", error)
         return error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from ..errors import ArgumentError, TimeoutError, UnsupportedError
 from ..model import Model, TensorSpec, load
+from ..text.opened import opened
 from . import logs
 from .config import Config
 from .datatypes import datatype
@@ -25,21 +27,27 @@ INLINE_WORK, INLINE_BYTES = 5e7, 1 << 20
 class Served:
     """A loaded model."""
 
-    def __init__(self, name: str, version: str, path: Path, config: Config, most: int, delay: float) -> None:
+    def __init__(
+        self, name: str, version: str, path: Path, config: Config, most: int, delay: float, cache: int = 256 << 20
+    ) -> None:
         """Loads it.
 
         Args:
             most: rows of a batch unless `config` says otherwise.
             delay: seconds that a request waits for others, unless `config` says otherwise.
+            cache: bytes for what a decoder knows of earlier prompts.
         """
         self.name, self.version, self.config = name, version, config
-        self.model: Model = load(path, zipmap=False)
+        # The Encoder, CrossEncoder, Classifier or Generator that the model is, or the reason why it is none.
+        self.text: Any = "it is no text model: it has no tokenizer"
+        self.model: Model = self._opened(path, cache)
         for spec in (*self.model.inputs, *self.model.outputs):
             if type(spec) is not TensorSpec or datatype(spec.dtype) is None:
                 raise UnsupportedError(
                     f"serve: {name}: {spec.name!r} is a {type(spec).__name__} of {spec.dtype}: only plain tensors are served"
                 )
-        self.platform = f"{path.suffix[1:]}_fastlayers"
+        self.platform = f"{'transformers' if path.is_dir() else path.suffix[1:]}_fastlayers"
+        self.created = int(time.time())
         self.most = config.batch or most
         self.delay = delay if config.delay is None else config.delay
         # Requests run together along these axes; the graph must show that their rows are independent.
@@ -50,6 +58,19 @@ class Served:
             self._no_batches(str(error))
         self.closed = False
         self._stream: Any = None
+
+    def _opened(self, path: Path, cache: int) -> Model:
+        if path.is_dir() or path.suffix == ".gguf":
+            try:
+                self.text, model = opened(path, cache)
+            except (ArgumentError, UnsupportedError) as error:
+                if path.is_dir():
+                    raise
+                self.text, model = str(error), load(path)
+            if isinstance(self.text, str):
+                logs.event("text off", level="warning", model=self.name, version=self.version, why=self.text)
+            return model
+        return load(path, zipmap=False)
 
     def signature(self, feeds: Mapping[str, np.ndarray]) -> tuple[Any, int]:
         """Key that requests must share to run together, and the number of rows of this one; None: it runs alone."""

@@ -40,6 +40,12 @@ class Settings:
     max_bodies: int = 512 * MB  # all that is being received, together
     max_head: int = 64 << 10
 
+    completions: int = 16  # that grow at once, each with a cache; others wait
+    cache: int = 256 * MB  # of a decoder, for what is known of earlier prompts
+    max_texts: int = 2048  # that one request embeds or ranks
+    max_prompt: int = 32768  # tokens of all prompts of a request
+    max_tokens: int = 4096  # that follow all prompts of a request
+
     sequences: int = 1000
     sequence_idle: float = 60.0
 
@@ -47,10 +53,10 @@ class Settings:
     stop_timeout: float = 30.0  # then: until requests that have begun are cut off
 
     def __post_init__(self) -> None:
-        counts = ("workers", "batch", "queue", "connections", "max_body", "max_json", "max_bodies", "max_head", "sequences")
+        counts = ("workers", "batch", "queue", "completions", "connections", "sequences")
         for field in fields(self):
             value = getattr(self, field.name)
-            least = 1 if field.name in counts else 0
+            least = 1 if field.name in counts or field.name.startswith("max_") else 0
             if isinstance(value, (int, float)) and not isinstance(value, bool) and not least <= value < 2**63:
                 raise ArgumentError(f"serve: {field.name} is {value}: expected at least {least}")
         for name in ("timeout", "receive_timeout", "send_timeout", "idle_timeout", "sequence_idle"):

@@ -14,7 +14,7 @@ from ..model.specs import TensorSpec
 from .datatypes import datatype, dump, from_bytes, from_json, shape_of, to_bytes
 from .failures import Refused
 
-__all__ = ["JSON", "Asked", "Parameters", "Wanted", "answer", "document", "feeds_of", "outputs_of", "read"]
+__all__ = ["JSON", "Asked", "Parameters", "Wanted", "answer", "document", "feeds_of", "outputs_of", "read", "said"]
 
 JSON = ((b"content-type", b"application/json"),)
 # Elements that an answer in JSON may have: to write them keeps all others waiting, as to read them does.
@@ -252,6 +252,13 @@ def answer(
         return JSON, body
     kind = (b"content-type", b"application/octet-stream")
     return (kind, (b"inference-header-content-length", b"%d" % len(body))), b"".join([body, *parts])
+
+
+def said(
+    status: int, value: Any, headers: tuple[tuple[bytes, bytes], ...] = ()
+) -> tuple[int, tuple[tuple[bytes, bytes], ...], bytes]:
+    """An answer in JSON."""
+    return status, (*JSON, *headers), _json(value).encode()
 
 
 def _json(value: Any) -> str:

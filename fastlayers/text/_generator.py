@@ -162,21 +162,10 @@ class Generator:
         """
         what = "generate"
         prompts, single = _prompts(prompt)
-        limits = Limits(
-            integer(what, "max_tokens", max_tokens, 1),
-            frozenset() if as_flag(what, "ignore_eos", ignore_eos) else self._ends,
-            _stops(stop),
-            None if logprobs is None else integer(what, "logprobs", logprobs, 0, _MOST_TOP),
-        )
-        sampling = Sampling(
-            _at_least(what, "temperature", temperature, 0.0),
-            0 if top_k is None else integer(what, "top_k", top_k, 0),
-            1.0 if top_p is None else _at_least(what, "top_p", top_p, 0.0, 1.0),
-            0.0 if min_p is None else _at_least(what, "min_p", min_p, 0.0, 1.0),
-            _at_least(what, "repetition_penalty", repetition_penalty, 1e-6),
-            int.from_bytes(os.urandom(8), "little") if seed is None else integer(what, "seed", seed, 0),
-        )
-        sequences = [self._sequence(i, one, sampling, limits) for i, one in enumerate(prompts)]
+        how = self._how(
+            max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed, stop, logprobs, ignore_eos
+        )  # fmt: skip
+        sequences = [self._sequence(i, one, *how) for i, one in enumerate(prompts)]
         texts = [not isinstance(one, list) for one in prompts]
         if as_flag(what, "stream", stream):
             if not single:
@@ -193,14 +182,46 @@ class Generator:
         ]
         return results[0] if single else results
 
-    def _sequence(self, i: int, prompt: Any, sampling: Sampling, limits: Limits) -> Growing:
+    def _how(
+        self,
+        max_tokens: int = 256,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float = 1.0,
+        seed: int | None = None,
+        stop: Any = None,
+        logprobs: int | None = None,
+        ignore_eos: bool = False,
+    ) -> tuple[Sampling, Limits]:
+        """The settings that arguments of `generate` stand for."""
+        what = "generate"
+        limits = Limits(
+            integer(what, "max_tokens", max_tokens, 1),
+            frozenset() if as_flag(what, "ignore_eos", ignore_eos) else self._ends,
+            _stops(stop),
+            None if logprobs is None else integer(what, "logprobs", logprobs, 0, _MOST_TOP),
+        )
+        sampling = Sampling(
+            _at_least(what, "temperature", temperature, 0.0),
+            0 if top_k is None else integer(what, "top_k", top_k, 0),
+            1.0 if top_p is None else _at_least(what, "top_p", top_p, 0.0, 1.0),
+            0.0 if min_p is None else _at_least(what, "min_p", min_p, 0.0, 1.0),
+            _at_least(what, "repetition_penalty", repetition_penalty, 1e-6),
+            int.from_bytes(os.urandom(8), "little") if seed is None else integer(what, "seed", seed, 0),
+        )
+        return sampling, limits
+
+    def _sequence(self, i: int, prompt: Any, sampling: Sampling, limits: Limits, text: bool = False) -> Growing:
+        """A sequence to be; with `text` also what follows ids becomes one."""
         ids = self.encode(prompt)
         if self._longest is not None:
             left = self._longest - len(ids)
             if left < 1:
                 raise ArgumentError(f"generate: the prompt has {len(ids)} tokens: the network takes {self._longest}")
             limits = limits._replace(tokens=min(limits.tokens, left))
-        wants_text = not isinstance(prompt, list) or limits.stops or (limits.logprobs is not None and self._reads)
+        wants_text = text or not isinstance(prompt, list) or limits.stops or (limits.logprobs is not None and self._reads)
         return Growing(i, ids, sampling, limits, Pieces(self._tokenizer, ids, limits.stops) if wants_text else None)
 
     @property

@@ -17,14 +17,6 @@ __all__ = ["Before", "asks_sizes", "before"]
 
 MOST_NODES, MOST_VALUES = 128, 1 << 16  # and values of a constant that they read
 SMALL = 1 << 22  # where the sizes of a node's inputs have no larger product, its result is as small
-# What may be among them by value: results are no larger than the product of the inputs' sizes, or values steer their sizes.
-_NO_LARGER = ("ReduceMax", "ReduceMin", "ReduceSum", "Reshape", "Slice", "Split", "Squeeze", "Unsqueeze")
-_OTHERS = (
-    "Abs Add And BitwiseAnd BitwiseOr Cast Ceil Clip Concat ConstantOfShape CumSum Div Elementwise Equal Expand Flatten Floor "
-    "Gather GatherElements GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Max Min Mod Mul Neg Not Or "
-    "PaddingMask Pow Range ScatterElements ScatterND Shape Sign Size Sqrt Sub Sum Tile Transpose Trilu Where Xor"
-)
-_OPS = frozenset((*_NO_LARGER, *_OTHERS.split()))
 _MASK = "PaddingMask"  # of queries and keys it asks for their number alone
 
 
@@ -38,7 +30,7 @@ class _Step:
         self.node, self.alone, self.names = node, alone, node.inputs
         self.infer, self.run = operator.infer, operator.run
         fixed = all(i >= len(node.inputs) or node.inputs[i] in constants for i in operator.traits.steers)
-        self.steered = bool(operator.traits.steers) and not (fixed and node.op in _NO_LARGER)
+        self.steered = bool(operator.traits.steers) and not (fixed and operator.traits.sizes in ("same", "reshape", "slice"))
         self.dtypes: list[np.dtype[Any]] | None = None
 
 
@@ -101,7 +93,8 @@ def before(graph: Graph, wanted: Set[str], never: Set[int]) -> Before | None:
             steered = {name for i, name in named if i in traits.steers}
         else:
             large = any(name in graph.constants and graph.constants[name].size > MOST_VALUES for _, name in named)
-            if operator.run is None or node.op not in _OPS or large or id(node) in never:
+            plain = traits.elementwise or traits.moves or traits.shape_only or traits.work == "elements" or node.op == _MASK
+            if operator.run is None or traits.volatile or not plain or large or id(node) in never:
                 return None
             steered = set() if traits.shape_only else {name for i, name in named if node.op != _MASK or not i}
         values |= steered

@@ -23,9 +23,8 @@ from ..operators import FLOAT32, INT64
 from ..operators.attention.in_place import IN_PLACE
 from .before import Before, asks_sizes, before
 
-__all__ = ["COUNTS", "GROWING", "PLACES", "SLOTS", "Caches", "find"]
+__all__ = ["COUNTS", "PLACES", "SLOTS", "Caches", "find"]
 
-GROWING = frozenset({"Attention", "GroupQueryAttention", "ScaledAttention"})
 COUNTS, PLACES, SLOTS = "~counts", "~places", "~slots."  # names of inputs, the last with a number of heads after it
 SIZES = "~sizes"  # after the name of a cache
 _ENDS, _AXES = ([0], [3], [-4], [-1]), ([0], [1], [3], [-4], [-3], [-1])  # axes that do not grow
@@ -109,7 +108,7 @@ def find(graph: Graph) -> Caches | None:
     net = _Net(graph)
     if any(name.startswith("~") or name.endswith(SIZES) for name in (*net.inputs, *net.producers)):
         return None
-    sites = {id(node): site for node in graph.nodes if node.op in GROWING and (site := _site(net, node)) is not None}
+    sites = {id(node): site for node in graph.nodes if (site := _site(net, node)) is not None}
     pasts = [name for site in sites.values() for name in site.pasts]
     if not sites or len({site.ends for site in sites.values()}) != 1 or len(set(pasts)) < len(pasts):
         return None
@@ -120,7 +119,13 @@ def find(graph: Graph) -> Caches | None:
 
 
 def _site(net: _Net, node: Node) -> _Site | None:
-    found = {"GroupQueryAttention": _grouped, "Attention": _attention, "ScaledAttention": _scaled}[node.op](net, node)
+    found = None
+    if node.op == "GroupQueryAttention":
+        found = _grouped(net, node)
+    elif node.op == "Attention":
+        found = _attention(net, node)
+    elif node.op == "ScaledAttention":
+        found = _scaled(net, node)
     return None if found is None or found.heads < 1 else found
 
 
@@ -155,8 +160,9 @@ def _scaled(net: _Net, node: Node) -> _Site | None:
     found = []
     for name in node.inputs[1:3]:
         reader, maker = node, net.producers.get(name or "")
-        chain = ["Reshape", "Expand", "Unsqueeze"]
-        while maker is not None and chain and maker.op == chain.pop(0) and net.alone(name, reader):
+        wanted = "Reshape"
+        while maker is not None and maker.op == wanted and net.alone(name, reader):
+            wanted = {"Reshape": "Expand", "Expand": "Unsqueeze"}.get(wanted, "")
             if maker.op == "Unsqueeze" and _constant(net, maker.inputs[1]) not in ([2], [-3]):
                 return None
             reader, name = maker, maker.inputs[0]

@@ -21,6 +21,7 @@ CONFIG = "config.json"
 _FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 _LONGEST = 1 << 24  # bytes of a config.json; those with ten thousand labels have less
 _DEEPEST = 32  # levels of objects and lists
+_PARSE_FACTOR = 48  # bytes of memory for a byte of JSON; see `safetensors`
 
 
 def load_graph(path: str, *, max_bytes: int, mmap: bool) -> tuple[Graph, dict[str, str]]:
@@ -46,6 +47,7 @@ def read_json(path: str, name: str, where: str, budget: Budget) -> dict[str, Any
     where = f"{where}: {name}"
     if len(source) > _LONGEST:
         raise FormatError(f"{where}: has {len(source)} bytes, at most {_LONGEST} are allowed")
+    budget.check(len(source) * _PARSE_FACTOR, f"{where}: its {len(source)} bytes")
     text = bytes(source.view)
     depth = deepest = 0
     for byte in _STRING.sub(b"", text).translate(None, _OTHERS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import fastlayers as fl
 from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import Activation
+from fastlayers.model.custom import forget
 
 pytestmark = pytest.mark.without("reference", "jit")
 F32 = np.dtype(np.float32)
@@ -98,3 +100,22 @@ def test_nothing_is_copied_before(op: str, tmp_path: Path, variant: str) -> None
             tracemalloc.stop()
         want = x @ (weight.T if op == "Linear" else weight)
         np.testing.assert_allclose(found, want, atol=1e-3)
+
+
+def test_a_run_that_is_to_end_packs_whole_matrices() -> None:
+    """An operator of a run that is late packs for a model of its own, which lives on."""
+    weight, made = np.random.default_rng(0).standard_normal((4096, 512)).astype(np.float32), []
+
+    @fl.operator("Packs", "tests.pack", replace=True)
+    def packs(x: np.ndarray) -> np.ndarray:
+        time.sleep(0.05)
+        made.append(dispatch.kernel("linear_pack")(weight, None))
+        return x
+
+    model = fl.compile(lambda x: fl.functional.relu(packs(x)), fl.graph.Input("x", (2,)))
+    try:
+        with pytest.raises(fl.TimeoutError):
+            model(np.ones(2), timeout=0.02)
+        np.testing.assert_array_equal(made[-1].panels.array(), panels_of(weight))
+    finally:
+        forget("Packs", "tests.pack")

@@ -31,6 +31,7 @@ cdef extern from "csrc/pool.h" nogil:
     enum:
         FL_MAX_THREADS
     void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads)
+    void fl_parallel_whole(fl_task_fn fn, void *context, int64_t tasks, int threads)
     void fl_run_begin()
     void fl_run_end()
     void fl_run_wake(int threads)
@@ -171,6 +172,10 @@ cdef int hands(double work) noexcept nogil:
 
 cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil:
     fl_parallel(fn, context, tasks, threads)
+
+
+cdef void parallel_whole(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil:
+    fl_parallel_whole(fn, context, tasks, threads)
 
 
 cdef void lockstep(fl_part_fn fn, void *context, int64_t steps, int parts, int threads) noexcept nogil:

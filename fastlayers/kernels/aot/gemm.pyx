@@ -8,7 +8,7 @@ cimport numpy as cnp
 
 from ._engine cimport (
     FL_KC, FL_PANEL, RELEASE_GIL, WEIGHT_WORK,
-    empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, release, workers,
+    empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, parallel_whole, release, workers,
 )
 from ._fit cimport Fit, fit_of
 from ._halves cimport half_product, halves_size, pack_halves
@@ -119,7 +119,7 @@ cdef void pack_shared(Packing *p) noexcept:
             pack_task(p, i, 0)
     else:
         with nogil:
-            parallel(pack_task, p, p.groups * p.pieces, workers(p.groups * p.pieces, <double>PACK_WORK * p.groups * size))
+            parallel_whole(pack_task, p, p.groups * p.pieces, workers(p.groups * p.pieces, <double>PACK_WORK * p.groups * size))
 
 
 cdef void pack_all(const float *w, int64_t groups, int64_t n, int64_t k, float *b) noexcept:

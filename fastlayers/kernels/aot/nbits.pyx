@@ -10,7 +10,7 @@ import numpy as np
 
 from ._engine cimport (
     FL_FINE, FL_KC, FL_NBITS_BYTES, FL_NBITS_FEW, FL_NBITS_FLOATS, FL_NBITS_HALF, FL_PANEL,
-    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_nbits, fl_run, hands, level, need, parallel, release, workers,
+    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_nbits, fl_run, hands, level, need, parallel, parallel_whole, release, workers,
 )
 from ._fit cimport Fit, fit_of
 from ._space cimport even, rounded, shared
@@ -269,7 +269,7 @@ def nbits_pack(cnp.ndarray weight__nbq, cnp.ndarray scale__nb, cnp.ndarray zero_
     p.to, p.n, p.blocks, p.bytes = packed.weights, packed.n, packed.one.blocks, cnp.PyArray_DIM(weight__nbq, 2)
     p.record, p.bits = packed.one.record, bits
     with nogil:
-        parallel(pack_task, &p, panels, workers(panels, <double>PACK_WORK * packed.nbytes))
+        parallel_whole(pack_task, &p, panels, workers(panels, <double>PACK_WORK * packed.nbytes))
     packed.one.kind = FL_NBITS_HALF
     if zero__nb is not None:
         packed.one.kind = FL_NBITS_BYTES if zero__nb.dtype == np.uint8 else FL_NBITS_FLOATS

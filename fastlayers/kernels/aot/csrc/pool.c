@@ -369,6 +369,13 @@ void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) {
   atomic_flag_clear_explicit(&pool.taken, memory_order_release);
 }
 
+void fl_parallel_whole(fl_task_fn fn, void *context, int64_t tasks, int threads) {
+  fl_stop *stop = here.stop;
+  here.stop = 0;
+  fl_parallel(fn, context, tasks, threads);
+  here.stop = stop;
+}
+
 static int due_here(void) {
   static _Thread_local pace own;
   return here.stop && ends(here.stop, &own);

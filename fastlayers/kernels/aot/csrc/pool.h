@@ -14,6 +14,8 @@ typedef void (*fl_task_fn)(void *context, int64_t task, int worker);
  * busy, or a thread that cannot be started, makes the caller do the rest alone. No two workers of one call have the same
  * number, and all values are below `threads`. */
 void fl_parallel(fl_task_fn fn, void *context, int64_t tasks, int threads);
+/* The same for what outlives the run that it is part of, such as packed weights: all tasks are done, even if that run is to end. */
+void fl_parallel_whole(fl_task_fn fn, void *context, int64_t tasks, int threads);
 
 /* What may end the run of the calling thread early: a deadline, and what it asks now and then itself, such as whether a signal has
  * come. Jobs of that thread meanwhile leave out the tasks that are not begun when the run is to end, on every worker; what they

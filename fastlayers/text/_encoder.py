@@ -29,8 +29,8 @@ class Encoder:
     and of transformers, whose token states are averaged then. May be used by any number of threads at once.
 
     Args:
-        path: a GGUF file, or a folder: ``tokenizer.json``, configuration, and weights that `fastlayers.load` reads, or
-            ``model.onnx`` or ``onnx/model.onnx``. Nothing in it is executed.
+        path: a GGUF file; or a folder: ``tokenizer.json``, configuration, and weights that `fastlayers.load` reads,
+            or ``model.onnx`` or ``onnx/model.onnx``. Nothing in it is executed.
         model: a network to run instead of the folder's, for example one that was loaded with other options: ``input_ids``
             ``(n, t)``, and any of ``attention_mask``, ``token_type_ids`` and ``position_ids``, to states ``(n, t, d)``.
         similarity: "cosine", "dot", "euclidean" or "manhattan"; None: as the folder says, else "cosine".

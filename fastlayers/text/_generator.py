@@ -52,8 +52,8 @@ class Generator:
     used by any number of threads at once. Beginnings of prompts that were seen before are not computed again.
 
     Args:
-        path: a GGUF file, or a folder: ``tokenizer.json``, configuration, and weights that `fastlayers.load` reads, or an ONNX
-            file with a cache (``past_key_values.0.key``, ..., ``present.0.key``, ...). Nothing in it is executed.
+        path: a GGUF file; or a folder: ``tokenizer.json``, configuration, and weights that `fastlayers.load` reads,
+            or an ONNX file with a cache (``past_key_values.0.key``, ..., ``present.0.key``, ...). Nothing in it is executed.
         model: a network to run instead of the folder's, for example one that was loaded with other options.
         cache_bytes: the most memory for what is known of earlier prompts; 0: none.
 

@@ -28,14 +28,9 @@ from . import each
 
 # What an item needs beyond the extra "test", by its mark, and the module that tells whether it is there.
 EXTRAS = {"onnx": "onnx", "onnxruntime": "onnxruntime", "ml_dtypes": "ml_dtypes", "jit": "numba", "ray": "ray",
-<<<<<<< HEAD
           "transformers": "transformers", "gguf": "gguf",
           "dask": "distributed", "spark": "pyspark", "joblib": "joblib", "kserve": "kserve",
-          "serve": "uvicorn"}  # fmt: skip
-=======
-          "dask": "distributed", "spark": "pyspark", "joblib": "joblib", "kserve": "kserve", "gguf": "gguf",
           "serve": "uvicorn", "openai": "openai"}  # fmt: skip
->>>>>>> 019acdfbbb45d0d488ebdc482a1b4838fb5177b5
 # What a run without -m is given by pyproject.toml.
 DEFAULT = "not exhaustive"
 

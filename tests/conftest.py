@@ -29,7 +29,7 @@ from . import each
 # What an item needs beyond the extra "test", by its mark, and the module that tells whether it is there.
 EXTRAS = {"onnx": "onnx", "onnxruntime": "onnxruntime", "ml_dtypes": "ml_dtypes", "jit": "numba", "ray": "ray",
           "dask": "distributed", "spark": "pyspark", "joblib": "joblib", "kserve": "kserve", "gguf": "gguf",
-          "serve": "uvicorn"}  # fmt: skip
+          "serve": "uvicorn", "openai": "openai"}  # fmt: skip
 # What a run without -m is given by pyproject.toml.
 DEFAULT = "not exhaustive"
 

@@ -13,6 +13,8 @@ EXAMPLES = (
     "fastlayers serve model.onnx",
     "fastlayers serve models/ --workers 2 --page            # models/NAME.onnx, or models/NAME/VERSION/model.onnx",
     "curl localhost:8000/v2/models/model                    # its inputs and outputs",
+    "fastlayers serve Qwen3-0.6B/                           # a folder with config.json, weights and tokenizer.json",
+    """curl localhost:8000/v1/completions -d '{"model": "Qwen3-0.6B", "prompt": "Once", "max_tokens": 20}'""",
 )
 
 # Each with what it is given in, for those that are not given as `Settings` has them.
@@ -26,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "source",
         nargs="?",
         metavar="FILE_OR_FOLDER",
-        help="a model, or a folder of models: NAME.onnx, or NAME/VERSION/model.onnx",
+        help="a model, or a folder of models: NAME.onnx, or NAME/VERSION/model.onnx; a text model's folder, or several",
     )
     add("--model-dir", "--model_dir", dest="folder", metavar="FOLDER", help="the same, as KServe says it")
     add("--model-name", "--model_name", dest="name", metavar="NAME", help="serve a file, or a folder of one model, as this")

@@ -100,7 +100,7 @@ class OpenAI:
         if isinstance(served.text, str):
             return f"only under /v2, for {served.text}"
         paths = [f"/v1/{name}" for name, (kind, _) in self._endpoints.items() if isinstance(served.text, kind)]
-        return f"it is a {type(served.text).__name__}: {' and '.join(paths) or '/v2'}"
+        return f"its kind is {type(served.text).__name__}: {' and '.join(paths) or '/v2'}"
 
     def _models(self, name: str) -> Response:
         def about(served: Served) -> dict[str, Any]:

@@ -54,6 +54,12 @@ class OpenAI:
         """Completions that wait or run."""
         return self._completions.count
 
+    @property
+    def cached(self) -> int:
+        """Bytes of what decoders know of earlier prompts."""
+        found = [one.text._prefixes for one in self._repository.every() if isinstance(one.text, Generator)]
+        return sum(prefixes.nbytes for prefixes in found if prefixes is not None)
+
     async def answer(self, request: Request) -> Response:
         """The answer.
 

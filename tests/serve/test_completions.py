@@ -251,6 +251,7 @@ def test_tokens_are_counted(server: Server) -> None:
     usage = ask(server, "completions", prompt=["the cat", "the dog"], max_tokens=5)["usage"]
     after = {name: value(server, name) - before[name] for name in before}
     assert after == {"tokens_total": usage["total_tokens"], "first_token_seconds_count": 1, "rows_total": 2}
+    assert 0 < value(server, "cache_bytes") < 256 << 20
 
 
 # ---- what ends one before its time --------------------------------------------------------------------------------------

@@ -585,10 +585,7 @@ NAMED: dict[str, Rule] = {
         (_gather_elements, "GatherElements ScatterElements"),
         (_gather_nd, "GatherND"),
         (_one_hot, "OneHot"),
-        (_resize, "Resize"),
-        (_expand, "Expand"),
-        (_tile, "Tile"),
-        (_einsum, "Einsum"),
+        (_resize, "Resize"), (_expand, "Expand"), (_tile, "Tile"), (_einsum, "Einsum"),
         (_reverse_sequence, "ReverseSequence"),
         (_positions, "AxisPositions"),
     )

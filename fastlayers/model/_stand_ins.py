@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Closed", "NoRunner", "growing"]
 
+APPENDS = ("Attention", "Concat", "GroupQueryAttention")  # operators that append to a cache
+
 
 def growing(graph: Graph, program: Program) -> Any:
     """Caches of a model that grow where they are; None, as of most models, if it has none."""
-    if program.gpu is not None or not any(v.shape is not None and len(v.shape) == 4 for v in graph.inputs):
+    given = {v.name for v in graph.inputs if v.shape is not None and len(v.shape) == 4}
+    if program.gpu is not None or not any(node.op in APPENDS and given.intersection(node.inputs) for node in program.graph.nodes):
         return None
     from .caches import growing
 

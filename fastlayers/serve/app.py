@@ -226,6 +226,7 @@ class App:
         """Sets what is measured rather than counted."""
         self._metrics.gauge("requests_in_flight", self._scheduler.count)
         self._metrics.gauge("completions_in_flight", self._openai.growing)
+        self._metrics.gauge("cache_bytes", self._openai.cached)
         self._metrics.gauge("sequences", self._inference.sequences)
         self._metrics.gauge("receiving_bytes", self._bodies.held)
 

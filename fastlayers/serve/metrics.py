@@ -68,6 +68,7 @@ class Metrics:
             for name, text in (
                 ("requests_in_flight", "Inference requests that wait or run."),
                 ("completions_in_flight", "Completions of prompts that wait or run."),
+                ("cache_bytes", "Bytes of what is known of earlier prompts."),
                 ("connections", "Open connections."),
                 ("sequences", "Open sequences."),
                 ("receiving_bytes", "Bytes of bodies that are held."),

@@ -54,6 +54,12 @@ class OpenAI:
         """Completions that wait or run."""
         return self._completions.count
 
+    @property
+    def cached(self) -> int:
+        """Bytes of what decoders know of earlier prompts."""
+        found = [one.text._prefixes for one in self._repository.every() if isinstance(one.text, Generator)]
+        return sum(prefixes.nbytes for prefixes in found if prefixes is not None)
+
     async def answer(self, request: Request) -> Response:
         """The answer.
 
@@ -100,7 +106,7 @@ class OpenAI:
         if isinstance(served.text, str):
             return f"only under /v2, for {served.text}"
         paths = [f"/v1/{name}" for name, (kind, _) in self._endpoints.items() if isinstance(served.text, kind)]
-        return f"it is a {type(served.text).__name__}: {' and '.join(paths) or '/v2'}"
+        return f"its kind is {type(served.text).__name__}: {' and '.join(paths) or '/v2'}"
 
     def _models(self, name: str) -> Response:
         def about(served: Served) -> dict[str, Any]:

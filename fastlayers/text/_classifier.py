@@ -12,8 +12,8 @@ from ..formats.source import quote
 from ..functional import sigmoid, softmax
 from ..ir.checks import integer
 from ..model.model import Model
-from ._folder import open_folder
 from ._network import Network, listed, tokenized
+from ._open import open_folder
 from ._settings import Settings
 from ._tokens import Tokens
 

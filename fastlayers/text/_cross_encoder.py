@@ -13,8 +13,8 @@ from ..formats.source import quote
 from ..functional import identity, sigmoid
 from ..ir.checks import integer
 from ..model.model import Model
-from ._folder import open_folder
 from ._network import Network, listed, reporter, tokenized
+from ._open import open_folder
 
 __all__ = ["CrossEncoder"]
 
@@ -45,7 +45,8 @@ class CrossEncoder:
         if activation not in (None, "sigmoid", "identity"):
             raise ArgumentError(f"{what}: activation is {shown(activation)}: expected 'sigmoid' or 'identity'")
         newer = folder.config.below("sentence_transformers").get("activation_fn", str)
-        word = activation or newer or folder.config.get("sbert_ce_default_activation_function", str)
+        newest = folder.settings("config_sentence_transformers.json").get("activation_fn", str)
+        word = activation or newest or newer or folder.config.get("sbert_ce_default_activation_function", str)
         self._activation = None if word is None else _ACTIVATIONS.get(word.rpartition(".")[2].capitalize())
         if word is not None and self._activation is None:
             raise UnsupportedError(f"{what}: {folder.path}: the activation is {quote(word)}: supported are Sigmoid and Identity")

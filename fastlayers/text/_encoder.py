@@ -13,8 +13,8 @@ from ..formats.source import quote
 from ..functional import linear
 from ..ir.checks import integer
 from ..model.model import Model
-from ._folder import open_folder
 from ._network import Network, listed, reporter, tokenized
+from ._open import open_folder
 from ._pooling import Pooling, normalized, read_modules, steps_of
 
 __all__ = ["Encoder"]

@@ -12,7 +12,7 @@ from ..model.model import Model
 from ._settings import Settings, file_in, read_settings
 from ._tokens import open_tokenizer
 
-__all__ = ["Folder", "check_model", "open_folder"]
+__all__ = ["Folder", "check_model"]
 
 # Networks that exporters write next to, or instead of, weights.
 ONNX = ("model.onnx", os.path.join("onnx", "model.onnx"))
@@ -62,15 +62,6 @@ def check_model(what: str, model: Any) -> None:
     """Raises unless it is a model, or None."""
     if model is not None and not isinstance(model, Model):
         raise DTypeError(f"{what}: model is of type {type(model).__name__}: expected a Model, as fl.load returns")
-
-
-def open_folder(path: Any, what: str, model: Model | None, below: str = "") -> Folder:
-    """A folder, or a GGUF file that has what is in one."""
-    if os.path.isfile(as_path(what, path)):
-        from ._gguf import File
-
-        return File(path, what, model)
-    return Folder(path, what, model, below)
 
 
 def _positions(config: Settings) -> int | None:

@@ -14,8 +14,9 @@ from ..ir.checks import integer, number
 from ..model.model import Model
 from ._chat import Template, open_template
 from ._decoder import Decoder
-from ._folder import Folder, open_folder
+from ._folder import Folder
 from ._network import ids_of
+from ._open import open_folder
 from ._pieces import Pieces
 from ._prefixes import Prefixes
 from ._running import Event, Growing, Limits, Running

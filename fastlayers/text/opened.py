@@ -13,25 +13,24 @@ from ._encoder import Encoder
 from ._folder import Folder
 from ._generator import Generator
 from ._pooling import read_modules
-from ._settings import file_in
 
 __all__ = ["opened"]
 
 
 def opened(path: Any, cache_bytes: int = 256 << 20) -> tuple[Encoder | CrossEncoder | Classifier | Generator | str, Model]:
     """A `Generator` of a network with a cache, a `CrossEncoder` of one with a score, a `Classifier` of one with other logits, an
-    `Encoder` of any other, and of every folder with ``modules.json``; or why it is none of them; and the network.
+    `Encoder` of any other, and of every folder with modules after the network; or why it is none of them; and the network.
 
     Raises:
         FormatError, UnsupportedError, ArgumentError: as `fastlayers.load` and these classes do.
     """
     what = "open"
     name = as_path(what, path)
-    below, _ = read_modules(name, what)
+    below, modules = read_modules(name, what)
     model = Folder(name, what, None, below=below).model
     if any(name.startswith("past_key_values.") for name in model.inputs.names):
         kind: Any = Generator
-    elif "logits" not in model.outputs.names or file_in(name, "modules.json"):
+    elif "logits" not in model.outputs.names or modules:
         kind = Encoder
     else:
         shape: Any = model.outputs["logits"].shape or ()

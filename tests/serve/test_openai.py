@@ -79,9 +79,12 @@ def test_a_folder_of_one_model_is_named_after_it_and_its_links_may_lead_anywhere
 def test_versions_of_a_text_model(tmp_path: Path) -> None:
     folders.bert(tmp_path / "net" / "1")
     folders.bert(tmp_path / "net" / "2", labels=1)
+    folders.bert(tmp_path / "net" / "3", labels=1)
+    modules = [{"path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"}]
+    folders.write_json(tmp_path / "net" / "3" / "modules.json", modules)
     repository = Repository(Settings(source=str(tmp_path)))
     repository.load_all()
-    assert [type(served.text) for served in repository.every()] == [Encoder, CrossEncoder]
+    assert [type(served.text) for served in repository.every()] == [Encoder, CrossEncoder, CrossEncoder]
 
 
 def test_what_is_no_text_model_is_served_as_before(models: Path, tmp_path: Path) -> None:

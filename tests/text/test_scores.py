@@ -60,6 +60,9 @@ def test_activation_is_that_of_the_folder(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         CrossEncoder(folder).predict(PAIRS[:2])[0], logits(folder, PAIRS[0], labels=3)[0], rtol=0, atol=1e-6
     )
+    newest = bert(tmp_path / "c", labels=1)
+    write_json(newest / "config_sentence_transformers.json", {"activation_fn": "torch.nn.modules.linear.Identity"})
+    assert CrossEncoder(newest).predict(PAIRS[0]) == pytest.approx(want, abs=1e-6)
     write_json(folder / "config.json", {"sbert_ce_default_activation_function": "os.system"})
     with pytest.raises(fl.UnsupportedError, match=r"activation is 'os.system'"):
         CrossEncoder(folder)

@@ -1,4 +1,4 @@
-"""Opening a folder whose kind is not told: its network decides."""
+"""Opening a folder or a GGUF file whose kind is not told: its network decides."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..model.model import Model
 from ._classifier import Classifier
 from ._cross_encoder import CrossEncoder
 from ._encoder import Encoder
-from ._folder import Folder
 from ._generator import Generator
+from ._open import open_folder
 from ._pooling import read_modules
 
 __all__ = ["opened"]
@@ -27,7 +27,7 @@ def opened(path: Any, cache_bytes: int = 256 << 20) -> tuple[Encoder | CrossEnco
     what = "open"
     name = as_path(what, path)
     below, modules = read_modules(name, what)
-    model = Folder(name, what, None, below=below).model
+    model = open_folder(name, what, None, below).model
     if any(name.startswith("past_key_values.") for name in model.inputs.names):
         kind: Any = Generator
     elif "logits" not in model.outputs.names or modules:

@@ -95,9 +95,9 @@ def test_steps_of_a_profile_keep_to_the_models_threads(run_script: Callable[[str
         import numpy as np
         import fastlayers as fl
         fl.set_num_threads(2)
-        layer = fl.Linear(600, 700)
+        layer = fl.Linear(200, 300)  # whose weights are packed by one thread, as larger ones are not
         layer.load_state_dict({name: np.ones(shape, np.float32) for name, shape in layer.tensor_shapes().items()})
-        x = np.ones((300, 600), np.float32)
+        x = np.ones((2000, 200), np.float32)
         model = fl.compile(layer, x)
         model.num_threads = 1
         assert model.profile(x, runs=3).threads == 1

@@ -13,9 +13,20 @@ import numpy as np
 
 import fastlayers as fl
 from tests.graph.examples import EXAMPLES
+from tests.graph.examples._base import Example
 from tests.graph.test_compiled import inputs
 
 PATH = Path(__file__).with_name("recorded.safetensors")
+
+
+class _Then(Example):
+    """An example of LSTMs as it was when the file was written: its label, which seeds its arrays, had no places for peepholes and a
+    projection before the states.
+    """
+
+    @property
+    def label(self) -> str:
+        return super().label.replace(", None, None", "", 1)
 
 
 def functions() -> dict[str, Any]:
@@ -23,7 +34,7 @@ def functions() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for example in EXAMPLES:
         if inputs(example):
-            found.setdefault(example.op, example)
+            found.setdefault(example.op, _Then(*example) if example.op.startswith("lstm") else example)
     return found
 
 

@@ -12,6 +12,7 @@ import pytest
 import fastlayers as fl
 from fastlayers.text import Encoder, Generator
 from fastlayers.text._vocabulary import vocabulary
+from fastlayers.text.opened import opened
 
 from ..formats.gguf_build import gguf
 from ..formats.test_gguf_models import GOLDEN
@@ -167,3 +168,12 @@ def test_files_without_a_vocabulary_take_ids(tmp_path: Path) -> None:
     mean = wanted[0].mean(0)
     found = Encoder(tmp_path / "bert.gguf").encode([ids])[0]
     np.testing.assert_allclose(found, mean / np.linalg.norm(mean), rtol=0, atol=1e-5)
+
+
+def test_the_kind_of_a_file_is_told_by_its_network(file: Path, tmp_path: Path) -> None:
+    made, model = opened(file)
+    assert isinstance(made, Generator) and made.model is not None and "logits" in model.outputs.names
+    assert made.generate("the cat", 5) == Generator(file).generate("the cat", 5)
+    with np.load(GOLDEN) as files:
+        (tmp_path / "bert.gguf").write_bytes(files["bert/file"].tobytes())
+    assert isinstance(opened(tmp_path / "bert.gguf")[0], Encoder)

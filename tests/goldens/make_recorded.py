@@ -20,8 +20,8 @@ PATH = Path(__file__).with_name("recorded.safetensors")
 
 
 class _Then(Example):
-    """An example of LSTMs as it was when the file was written: its label, which seeds its arrays, had no places for peepholes and a
-    projection before the states.
+    """An LSTM's example as it was when the file was written: its label, which seeds its arrays, had no places for peepholes and
+    a projection before the states.
     """
 
     @property

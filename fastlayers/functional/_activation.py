@@ -498,7 +498,7 @@ def softshrink(x: Tensor, lambd: float = 0.5) -> np.ndarray:
 
 @op("tanhshrink", "x", numbers_rule("tanhshrink"), activates("tanhshrink"))
 def tanhshrink(x: Tensor) -> np.ndarray:
-    """What the hyperbolic tangent takes away: ``x - tanh(x)``, in float32, so that little is left of results near 0.
+    """The part that the hyperbolic tangent takes away: ``x - tanh(x)``, in float32, so that little is left of results near 0.
 
     Args:
         x: any shape, any real dtype.

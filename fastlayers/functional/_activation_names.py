@@ -56,7 +56,7 @@ _ALIASES: dict[str, tuple[str, dict[str, float]]] = {
 
 
 def resolve(op: str, spec: Any) -> Activation:
-    """What a kernel takes for an `activation=` argument.
+    """The kernel's form of an `activation=` argument.
 
     Args:
         op: the operation, for errors.

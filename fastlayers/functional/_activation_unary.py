@@ -1,4 +1,4 @@
-"""What the elementwise functions share: the call of the kernel and the rules of shapes and parameters."""
+"""The shared part of elementwise functions: the call of the kernel and the rules of shapes and parameters."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def run_conv(
 
 
 def attributes(place: Place, act: Activation) -> dict[str, Any]:
-    """Those of the operator Conv that a convolution becomes in a program."""
+    """Attributes of the operator Conv that a convolution becomes in a program."""
     made: dict[str, Any] = {"strides": place.stride, "dilations": place.dilation, "group": place.groups}
     if act.code != IDENTITY.code:  # passes may then put nothing else there
         made["activation"] = tuple(act)

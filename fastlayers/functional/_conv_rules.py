@@ -1,4 +1,4 @@
-"""Where the windows of a convolution are: padding, strides and sizes of the result. Computes no values of a tensor."""
+"""Windows of a convolution: padding, strides and sizes of the result. Computes no values of a tensor."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def settled(w: Place, kernel: Sequence[Dim]) -> Place:
 
 
 def padding_pairs(op: str, padding: Any, axes: int, causal: bool = False) -> tuple[tuple[int, int], ...] | None:
-    """What is added before and after each axis; None for "same", which depends on the input."""
+    """Padding before and after each axis; None for "same", which depends on the input."""
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             words = "'same', 'valid', 'causal'" if causal else "'same', 'valid'"

@@ -66,7 +66,7 @@ def run_transposed(
 
 
 def attributes(place: Transposed, kernel: Sequence[int], act: Activation, sizes: Sequence[int] | None = None) -> dict[str, Any]:
-    """Those of the operator ConvTranspose that a transposed convolution becomes in a program; `sizes`: the result's, if given."""
+    """Attributes of the operator ConvTranspose that a program has for it; `sizes`: the result's, if given."""
     cuts = crops(place, tuple(kernel))
     made: dict[str, Any] = {
         "strides": place.stride,

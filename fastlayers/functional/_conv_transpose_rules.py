@@ -1,4 +1,4 @@
-"""Where the results of a transposed convolution are: cropping, strides and sizes. Computes no values of a tensor."""
+"""Results of a transposed convolution: cropping, strides and sizes. Computes no values of a tensor."""
 
 from __future__ import annotations
 

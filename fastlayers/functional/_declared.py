@@ -1,4 +1,4 @@
-"""What functions declare of how they are recorded, by their names."""
+"""Declarations of how functions are recorded, by their names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HOMES = by_name(HOMES)
 
 
 def declared(name: str) -> Op | None:
-    """What was declared of a function of `functional`; None if it is made of others, or is not recorded."""
+    """The declaration of a function of `functional`; None if it is made of others, or is not recorded."""
     if name in _HOMES:
         imported(f"{__package__}.{_HOMES[name]}")
     return DECLARED.get(name)

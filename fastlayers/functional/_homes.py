@@ -1,4 +1,4 @@
-"""Which module of this package has which public functions: it is imported when one of them is first asked for."""
+"""The module of each public function: it is imported when one of them is first asked for."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def _record_batch_norm(
 
 
 def _with_channels_at_1(x: Any, axis: int, make: Callable[[Any], Any]) -> Any:
-    """What `make` records of an x whose channels are axis 1, between transpositions where they are elsewhere."""
+    """The results of `make` for an x whose channels are axis 1, between transpositions where they are elsewhere."""
     at = axis % x.ndim
     if at == 1:
         return make(x)

@@ -127,7 +127,7 @@ class _Step(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def _plan(shape: tuple[int, ...], pad: tuple[int, ...], mode: str) -> tuple[tuple[slice, ...] | None, list[_Step]]:
-    """What is cut off first, and the calls of the kernel."""
+    """Cutting off, and the calls of the kernel."""
     _shape(shape, pad, mode)
     pairs, crop = _pairs(len(shape), pad), None
     if any(p < 0 for p in pad):

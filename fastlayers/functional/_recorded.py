@@ -1,4 +1,4 @@
-"""What functions share where they are recorded: operators that take what the function takes, and a batch of one put around."""
+"""The shared part of recording: operators that take what the function takes, and a batch of one put around."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def after(activation: Activation) -> dict[str, Any]:
 
 
 def with_batch(x: Any, axes: int, make: Callable[[Any], Any]) -> Any:
-    """What `make` records of an x with a batch; where x has none, one of 1 is put around."""
+    """The results of `make` for an x with a batch; where x has none, one of 1 is put around."""
     if x.ndim == axes + 2:
         return make(x)
     return record("Squeeze", make(record("Unsqueeze", x, ints(0))), ints(0))

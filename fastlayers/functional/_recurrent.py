@@ -1,4 +1,4 @@
-"""What the recurrent functions share. Their three kinds are a table; a kind differs in its gates, its states and its options."""
+"""Recurrent functions, their shared part. Three kinds are a table; a kind differs in its gates, its states and its options."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def _shape(name: str, x: Shape, boxes: Shape, output_size: Any, spatial_scale: A
 
 
 def samples_of(name: str, sampling_ratio: Any) -> int:
-    """How many samples a bin has along each axis; 0 or less: one per pixel."""
+    """The number of samples of a bin along each axis; 0 or less: one per pixel."""
     return integer(name, "sampling_ratio", sampling_ratio, None, MOST_SAMPLES)
 
 

@@ -25,7 +25,7 @@ _ABOVE = 1e-3
 
 
 class SearchResult(NamedTuple):
-    """What a search has found.
+    """The result of a search.
 
     Attributes:
         tokens: int64 ``(n, length)``, or ``(n, beams, length)`` with the best first: without the token they began with, filled up
@@ -180,7 +180,7 @@ def beam_search(
 
 
 def _can_improve(live: np.ndarray, kept: np.ndarray, shortest: int, longest: int, power: float) -> np.ndarray:
-    """Which sequences have a beam that may be selected: log-probabilities only fall, and are divided by a length in between."""
+    """Flags of sequences whose beams may be selected: log-probabilities only fall, and are divided by a length in between."""
     best = live.max(axis=1)
     reachable = np.maximum(best / float(shortest) ** power, best / float(longest) ** power)
     result: np.ndarray = (best > -np.inf) & (reachable > kept.min(axis=1))

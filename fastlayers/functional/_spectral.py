@@ -31,7 +31,7 @@ __all__ = ["fft", "ifft", "irfft", "rfft"]
 
 
 class _Way(NamedTuple):
-    """What a transform takes and gives: whether x and the result are pairs."""
+    """Kinds of transforms: whether x and the result are pairs."""
 
     kind: int
     pairs: bool
@@ -52,7 +52,7 @@ def _as_pairs(x: Any) -> np.ndarray:
 
 
 def transform_points(name: str, shape: Shape, n: Any, at: int) -> Dim:
-    """How many points a transform along axis `at` of values has."""
+    """The number of points of a transform along axis `at` of values."""
     if n is not None:
         return integer(name, "n", n, 1, MOST_SIZE)
     points = points_rule(name, shape[at], at, name == "irfft")

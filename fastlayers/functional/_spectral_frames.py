@@ -1,4 +1,4 @@
-"""What short-time transforms share: their arguments, checked; plans that are retained; frames cut out of signals."""
+"""The shared part of short-time transforms: their arguments, checked; plans that are retained; frames cut out of signals."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def whole_window(name: str, s: Frames, window: np.ndarray | None) -> np.ndarray 
 
 
 def frames_in(name: str, x: Shape, s: Frames) -> Dim:
-    """How many frames a signal has."""
+    """The number of frames of a signal."""
     if len(x) not in (1, 2):
         raise ShapeError(f"{name}: x has shape {x}: expected (t,) or (n, t)")
     if not isinstance(x[-1], int):
@@ -113,12 +113,12 @@ def padded(name: str, x: np.ndarray, s: Frames) -> np.ndarray:
 
 
 def inverse_scale(s: Frames) -> float:
-    """What the sums of inverse transforms are multiplied by."""
+    """The factors of sums of inverse transforms."""
     return scale_of("ortho" if s.normalized else "backward", True, s.n_fft)
 
 
 def power_of(name: str, power: Any) -> float:
-    """What magnitudes are raised to: 1 or 2."""
+    """The exponent of magnitudes: 1 or 2."""
     found = number(name, "power", power)
     if found not in (1.0, 2.0):
         raise ArgumentError(f"{name}: power is {found}: expected 1 or 2")

@@ -64,7 +64,7 @@ class Again:
         self._count = 0 if small and self._variant.steps else -1  # of calls without a program; below 0: there is none
 
     def __call__(self, x: Any, state: Any) -> Any:
-        """What the layer returns, for plain arrays of sizes that have come before; None for all others."""
+        """The layer's results, for plain arrays of sizes that have come before; None for all others."""
         if self._generation != dispatch.generation:
             return None
         if state is None:

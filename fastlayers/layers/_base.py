@@ -1,4 +1,4 @@
-"""What all layers share: freezing, weights that are packed once a kernel variant, state dicts, snapshots for calls in flight.
+"""The base of all layers: freezing, weights that are packed once a kernel variant, state dicts, snapshots for calls in flight.
 
 A layer keeps its tensors in one `Weights` object; loading makes a new one and publishes it with one assignment. Packed weights
 live in it, so they can never belong to other tensors, and every call takes the object once. A layer that holds layers runs on a
@@ -50,7 +50,7 @@ class Weights:
 
 
 def _check_of(kind: type, method: str) -> Check:
-    """What checks the arguments of a layer's own method by its annotations; those of networks that users write go unchecked."""
+    """A check of the arguments of a layer's own method by its annotations; networks that users write go unchecked."""
     name = f"_check{method}"
     found: Check | None = kind.__dict__.get(name)
     if found is None:
@@ -135,7 +135,7 @@ class Layer(metaclass=Frozen):
         raise AttributeError(f"{type(self).__name__}: cannot delete {name!r}: layers do not change after they are made")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the layer computes; networks that users write define it."""
+        """The layer's results; networks that users write define it."""
         raise UnsupportedError(f"{type(self).__name__}: define forward(self, ...) to say what the layer computes")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -333,7 +333,7 @@ class Layer(metaclass=Frozen):
         return tensors
 
     def _packed(self) -> Any:
-        """What `_pack` makes of the tensors for the current kernel variant; made once."""
+        """The result of `_pack` for the current kernel variant; made once."""
         weights = self._weights
         made, fast = weights.packed.get(dispatch.current()) or self._make_packed(weights)
         if fast is not None and self._fast is None:
@@ -371,7 +371,7 @@ class Layer(metaclass=Frozen):
         return f"{type(self).__name__}({inside})"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: a line for every layer inside, with its tensors, and whether they have been loaded."""
+        """A table for notebooks: a line for every layer inside, with its tensors, and whether they have been loaded."""
         rows = []
         loaded = dict(self._named_arrays())
         for prefix, layer in self._leaves():

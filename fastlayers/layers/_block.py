@@ -1,4 +1,4 @@
-"""What blocks of convolutional networks share: convolutions, each perhaps with a batch normalization that is folded into it."""
+"""The base of blocks of convolutional networks: convolutions, each perhaps with a batch normalization that is folded into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a layer's channels are: an axis, or a layout, which says it by a name."""
+"""The place of a layer's channels: an axis, or a layout, which says it by a name."""
 
 from __future__ import annotations
 

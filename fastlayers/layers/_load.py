@@ -19,7 +19,7 @@ MAY_STAY_UNUSED = frozenset({"num_batches_tracked"})
 
 
 class Loaded(NamedTuple):
-    """What `load_state_dict` did not find, and what it did not use."""
+    """Names that `load_state_dict` did not find, and names that it did not use."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]

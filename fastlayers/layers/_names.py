@@ -1,4 +1,4 @@
-"""What files call tensors, brought to the names of our layers, which are torch's. `given` maps names to arrays and is changed."""
+"""Names of tensors in files, brought to those of our layers, which are torch's. `given` maps names to arrays and is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the recurrent layers share: names and shapes of tensors, Keras' layouts, a call over a sequence, and one of a step."""
+"""The base of recurrent layers: names and shapes of tensors, Keras' layouts, a call over a sequence, and one of a step."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Recurrent(Layer):
         self._sizes = (self.proj_size or self.hidden_size, self.hidden_size)[: len(self._kind.states)]
 
     def _tensor_shapes(self, inputs: int, bias: bool, peephole: bool, suffix: str = "") -> dict[str, tuple[int, ...]]:
-        """Those of one direction of one layer."""
+        """The tensors of one direction of one layer."""
         h = self.hidden_size
         sizes = {"g h": self._kind.gates * h, "3 h": 3 * h, "i": inputs, "q": self._sizes[0], "h": h}
         wanted = {"bias_ih": bias, "bias_hh": bias, "weight_hr": self.proj_size > 0, "weight_peephole": peephole}

@@ -120,7 +120,7 @@ class Windowed(WithWeight):
         return Eager([node], tensors, self._axes + 2), None
 
     def _attributes(self) -> dict[str, Any]:
-        """Those of the operator that the layer is in a program."""
+        """Attributes of the operator that the layer is in a program."""
         raise NotImplementedError
 
     def _keras(self) -> dict[str, tuple[int, ...]]:

@@ -74,7 +74,7 @@ class _KerasAttention(Layer):
         return (multiply(found[0], valid), *found[1:]) if isinstance(found, tuple) else multiply(found, valid)
 
     def _low(self, of_value: Any, causal: bool, rows: Any, keys: Any) -> Any:
-        """What is added to the scores (n, l, s): 0 where a key is valid, -1e9 where not."""
+        """Summands of the scores (n, l, s): 0 where a key is valid, -1e9 where not."""
         if of_value is None and not causal:
             return None
         valid: Any = 1.0

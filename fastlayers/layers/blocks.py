@@ -242,7 +242,7 @@ class InceptionBlock(Block):
         return parts[4]["out"] if len(parts) > 4 else concat(found, -1 if self._last else -3)
 
     def _parts(self, x: Any) -> list[dict[str, Any]]:
-        """Where each branch writes, and the whole after them; nothing where it is concatenated afterwards."""
+        """The places that branches write to, and the whole after them; nothing where it is concatenated afterwards."""
         if isinstance(x, Symbol) or self._last or (x.ndim == 4 and x.shape[0] != 1):
             return [{}] * 4
         out = empty((*x.shape[:-3], sum(self._widths), *x.shape[-2:]))

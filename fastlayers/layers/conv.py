@@ -28,7 +28,7 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d", "DepthwiseConv1d", "DepthwiseConv2d"]
 
 
 class _Conv(Windowed):
-    """What the three classes share; each says over how many axes it goes."""
+    """The base of the three classes; each says over how many axes it goes."""
 
     _defaults: ClassVar[dict[str, Any]] = {"padding": 0, "dilation": 1, "groups": 1, "padding_mode": "zeros", "layout": "nchw"}
 
@@ -139,7 +139,7 @@ class Conv3d(_Conv):
 
 
 class _DepthwiseConv(_Conv):
-    """What the depthwise classes share: a convolution with as many groups as channels, under Keras' name and weights."""
+    """The base of depthwise classes: a convolution with as many groups as channels, under Keras' name and weights."""
 
     _defaults: ClassVar[dict[str, Any]] = {
         "padding": 0, "dilation": 1, "depth_multiplier": 1, "padding_mode": "zeros", "layout": "nchw"
@@ -267,7 +267,7 @@ class DepthwiseConv2d(_DepthwiseConv):
         return Eager(nodes, {"column": found[0], "row": found[1], **bias}, self._axes + 2), None
 
     def _passes(self) -> tuple[Place, Place]:
-        """Where the column and the row of every kernel go."""
+        """The places of the column and the row of every kernel."""
         column, row = (_only(self._place, axis) for axis in (0, 1))
         return column, row._replace(groups=self.out_channels)
 

@@ -18,7 +18,7 @@ __all__ = ["SeparableConv1d", "SeparableConv2d"]
 
 
 class _SeparableConv(Layer):
-    """What the classes share."""
+    """The base of the classes."""
 
     _parts: tuple[Any, Any]  # classes of the depthwise and of the pointwise part
 

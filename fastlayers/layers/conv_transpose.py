@@ -23,7 +23,7 @@ __all__ = ["ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
 
 class _ConvTranspose(Windowed):
-    """What the three classes share; each says over how many axes it goes."""
+    """The base of the three classes; each says over how many axes it goes."""
 
     _operator = "ConvTranspose"
     _defaults: ClassVar[dict[str, Any]] = {

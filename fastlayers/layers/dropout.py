@@ -90,7 +90,7 @@ class Dropout(Layer):
 
 
 class _Channels(Dropout):
-    """What the classes for whole channels share."""
+    """The base of classes for whole channels."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False, *, layout: str = "nchw") -> None:
         super().__init__(p, inplace)

@@ -60,7 +60,7 @@ class Embedding(Layer):
         return embedding(ids, weight, self.padding_idx) if isinstance(ids, Symbol) else look_up(ids, weight)
 
     def mask(self, ids: Tensor) -> np.ndarray:
-        """Which ids are not `padding_idx`, as booleans of the shape of ids: the mask that Keras' ``mask_zero`` gives."""
+        """Flags of ids that are not `padding_idx`: booleans of the shape of ids: the mask that Keras' ``mask_zero`` gives."""
         if isinstance(ids, Symbol):
             if ids.dtype.kind not in "iu":
                 raise DTypeError(f"Embedding.mask: ids has dtype {ids.dtype}: expected integers")

@@ -35,7 +35,7 @@ __all__ = [
 
 
 class Normalization(WithWeight):
-    """What the normalizations share: `weight` and `bias`, which files also call gamma (or scale) and beta, and statistics."""
+    """The base of normalizations: `weight` and `bias`, which files also call gamma (or scale) and beta, and statistics."""
 
     _theirs: ClassVar[dict[str, str]] = {
         "weight": "gamma",
@@ -135,7 +135,7 @@ class RMSNorm(Normalization):
 
 
 class _Statistics(Normalization):
-    """What batch and instance normalization share: a number per channel, running statistics, and the ranks of x they take."""
+    """The base of batch and instance normalization: a number per channel, running statistics, and the ranks of x they take."""
 
     _ranks: tuple[int, ...] = ()
 

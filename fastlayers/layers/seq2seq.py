@@ -87,7 +87,7 @@ class Seq2Seq(Layer):
             raise ArgumentError("Seq2Seq: output_context is True without attention: expected False, there is no context")
 
     def encode(self, x: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None) -> dict[str, Any]:
-        """What the decoder begins with, as `step` takes it.
+        """The decoder's first state, as `step` takes it.
 
         Args:
             x: ``(n, t, ...)``, what `source`, or without one the encoder takes.
@@ -223,7 +223,7 @@ def _states(layer: Sequences[Any]) -> tuple[int, tuple[int, ...]]:
 
 
 def _valid(memory: Any, lengths: Any, mask: Any) -> Any:
-    """Which steps of the encoder's outputs each sequence has: booleans (n, t)."""
+    """Flags of the steps of the encoder's outputs that each sequence has: booleans (n, t)."""
     if not symbolic(memory, lengths, mask):
         n, t = memory.shape[:2]
         if lengths is not None:

@@ -1,4 +1,4 @@
-"""How alike vectors are, as a layer."""
+"""Similarities of vectors, as layers."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _BERT = {
 
 
 class _TransformerLayer(Layer):
-    """What both share: attention to itself and the feed-forward network, each next to a residual and with a normalization."""
+    """The base of both: attention to itself and the feed-forward network, each next to a residual and with a normalization."""
 
     def _build(
         self, d_model: Any, nhead: Any, dim_feedforward: Any, dropout: Any, activation: Any, layer_norm_eps: Any,

@@ -1,4 +1,4 @@
-"""What stands where a model has no compiled runner, or no caches, or has been closed."""
+"""Stand-ins of a model without a compiled runner, without caches, or closed."""
 
 from __future__ import annotations
 

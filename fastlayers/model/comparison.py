@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 def difference(got: np.ndarray, want: np.ndarray) -> tuple[float, str]:
-    """How far `got` is off: the largest |got - want| as a part of max(1, the largest finite |want|), and a note.
+    """The error of `got`: the largest |got - want| as a part of max(1, the largest finite |want|), and a note.
 
     The error is infinite if shapes differ, or if one is NaN or an infinity where the other is not the same.
     """
@@ -83,13 +83,13 @@ def compared(model: Model, feeds: Mapping[str, Any], want: Mapping[str, np.ndarr
 
 
 def plain_values(path: str | os.PathLike[str], feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """What the numpy reference gives for the graph as the file has it: no passes, no compiled kernels."""
+    """Results of the numpy reference for the graph as the file has it: no passes, no compiled kernels."""
     with dispatch.switch("reference"):
         return load(path, optimize=False).run(feeds, outputs=list(names))
 
 
 def onnxruntime_values(path: str | os.PathLike[str], feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """What ONNX Runtime gives for these values of an ONNX file, without its optimizations; it may not know some of them.
+    """ONNX Runtime's results for these values of an ONNX file, without its optimizations; it may not know some of them.
 
     Raises:
         MissingExtraError: onnxruntime is not installed.

@@ -193,7 +193,7 @@ def _shapes(name: str, infer: Infer | None, shapes: Sequence[Any], attributes: M
 
 
 def _by_position(function: Any) -> Callable[..., Any]:
-    """What calls the function: Numba's functions take keyword-only parameters by position, and none of their defaults."""
+    """A caller of the function: Numba's functions take keyword-only parameters by position, and none of their defaults."""
     if not hasattr(function, "py_func") or not function.py_func.__code__.co_kwonlyargcount:
         return function  # type: ignore[no-any-return]
     from ..kernels.jit.users import positional

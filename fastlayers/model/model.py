@@ -45,7 +45,7 @@ KEPT = 8
 
 
 class Options(NamedTuple):
-    """How a model was asked to run; see `load`."""
+    """Options that a model was loaded with; see `load`."""
 
     optimize: bool = True
     strict: bool = False
@@ -494,7 +494,7 @@ class Model:
         return profile(self, feeds, runs)
 
     def _converted(self, feeds: Mapping[str, Any] | ArrayLike) -> list[Any]:
-        """What `run` takes, as arrays that a program takes."""
+        """The feeds of `run` as arrays that a program takes."""
         if len(self.inputs) == 1 and not isinstance(feeds, Mapping):
             feeds = {self.inputs[0].name: feeds}
         given = _feeds.by_name(self._graph.inputs, feeds)

@@ -1,4 +1,4 @@
-"""What notebooks show of a model."""
+"""A model as notebooks show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a model was loaded from, so that a pickle of it can name the file instead of carrying the weights.
+"""The place that a model was loaded from, so that a pickle of it can name the file instead of carrying the weights.
 
 Workers that get such a pickle map the same file: they share its memory, and nothing is copied. The file must be the one that was
 loaded, both when the model is pickled and when it comes back: its size, its time of change and its first bytes say so.
@@ -57,7 +57,7 @@ def look(source: Any, options: Mapping[str, Any]) -> Origin | None:
 
 
 def reference(origin: Origin | None, graph: Graph) -> tuple[str, int, int, bytes] | None:
-    """What names the file in a pickle; None if it is another one by now, or not all of the weights are in it."""
+    """The name of the file in a pickle; None if it is another one by now, or not all of the weights are in it."""
     if origin is None or look(origin.path, origin.options) != origin or not _holds(origin.size, graph):
         return None
     return origin.path, origin.size, origin.changed, _digest(origin.head)

@@ -1,4 +1,4 @@
-"""What `precision` and `weights` may be."""
+"""Values of `precision` and `weights`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WEIGHTS = ("float32", *HALVES, *_BITS)
 
 
 def half_of(what: str, precision: object) -> int:
-    """How weights are stored: 0 for float32, else the number of `kernels.table.HALVES`.
+    """The storage of weights: 0 for float32, else the number of `kernels.table.HALVES`.
 
     Raises:
         ArgumentError: there is no such precision.
@@ -24,7 +24,7 @@ def half_of(what: str, precision: object) -> int:
 
 
 def storage(what: str, precision: object, weights: object) -> tuple[int, int]:
-    """How weights are stored: `half_of` or 0, and the bits of products' matrices or 0.
+    """The storage of weights: `half_of` or 0, and the bits of products' matrices or 0.
 
     Raises:
         ArgumentError: there is no such precision, no such way to store weights, or not both together.

@@ -1,4 +1,4 @@
-"""What a model says of its inputs and outputs."""
+"""Descriptions of a model's inputs and outputs."""
 
 from __future__ import annotations
 
@@ -94,5 +94,5 @@ class Specs(tuple[TensorSpec, ...]):
 
 
 def specs(values: Iterable[Value]) -> Specs:
-    """Those of a graph's inputs or outputs."""
+    """The specs of a graph's inputs or outputs."""
     return Specs(_SPECS[v.kind](*v[:3]) for v in values)

@@ -80,7 +80,7 @@ class _Parts(NamedTuple):
 
     @property
     def places(self) -> int:
-        """How many positions all taps read, in an image."""
+        """The number of positions that all taps read in an image."""
         return self.taps * self.out[0] * self.out[1]
 
 

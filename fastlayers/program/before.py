@@ -75,7 +75,7 @@ def asks_sizes(node: Node) -> bool:
 
 
 def before(graph: Graph, wanted: Set[str], never: Set[int]) -> Before | None:
-    """What gives the values that are `wanted`; None if it is much, or of another sort than numpy runs in no time. `never`: the
+    """The nodes that give the `wanted` values; None if it is much, or of another sort than numpy runs in no time. `never`: the
     identities of nodes that it must not be.
     """
     values: set[str] = set(wanted)

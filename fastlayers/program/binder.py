@@ -346,7 +346,7 @@ class _Binder:
             self.patterns[key] = pattern(builder, made, ins, outs)
 
     def kind(self, at: int) -> Any:
-        """What nodes have in common that are lowered alike, in `again`; None if that cannot be told, or an input is known."""
+        """The key of nodes that are lowered alike, in `again`; None if that cannot be told, or an input is known."""
         number = -1 if self.anew else self.route.kinds[at]
         if number < 0:
             return None
@@ -376,7 +376,7 @@ class _Binder:
         return True
 
     def record(self, placed: Placed | None) -> Record:
-        """What the builder has got since its last `begin`."""
+        """All that the builder has got since its last `begin`."""
         builder = self.builder
         effects = [(part, *builder.parents[part.number]) for part in builder.placed]
         return Record(builder.calls, effects, builder.overs, builder.own, builder.nbytes, placed)
@@ -384,7 +384,7 @@ class _Binder:
     # ---- outputs ----------------------------------------------------------------------------------------------------
 
     def trace(self, fresh: Sequence[int]) -> Trace:
-        """What has been found."""
+        """The findings so far."""
         made = Trace(self.route, self.specs, self.known, self.fixed, self.builder.refs, self.records)
         builder = self.builder
         builder.begin(self.lowered, None, (), (), ())  # type: ignore[arg-type]

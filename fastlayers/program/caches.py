@@ -98,7 +98,7 @@ class _Net:
         )
 
     def heads(self, past: str) -> int:
-        """How many heads of keys a cache has; 0 if that is not known."""
+        """The number of heads of a cache's keys; 0 if that is not known."""
         shape = self.graph.inputs[self.inputs[past]].shape
         return shape[1] if shape is not None and len(shape) == 4 and isinstance(shape[1], int) else 0
 

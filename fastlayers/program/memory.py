@@ -1,5 +1,5 @@
-"""What a model may allocate: results are compared with the limit by their shapes, before anything is made, and what numpy takes
-on the way to them is counted where the compiled engine is there.
+"""The limit of what a model may allocate: results are compared with it by their shapes, before anything is made, and what numpy
+takes on the way to them is counted where the compiled engine is there.
 
 The limit is `load`'s `max_bytes`, or three quarters of the machine's memory where that is less: the system would grant more, and
 kill the process once it is used.
@@ -41,7 +41,7 @@ def within_machine(most: int) -> int:
 
 
 def result_bytes(view: View, results: Sequence[Spec], most: int = LARGEST) -> int:
-    """How many bytes the results of known sizes take together; raises if they are too many, or no sizes of an array."""
+    """The bytes that results of known sizes take together; raises if they are too many, or no sizes of an array."""
     total = addressed = 0
     for spec in results:
         shape = spec.shape

@@ -28,7 +28,7 @@ _MEMORY = 9.0  # operations that an element costs which is read from memory and 
 
 
 class Merged(NamedTuple):
-    """What `elementwise_step` takes, and where its operands are."""
+    """Arguments of `elementwise_step`, and the places of its operands."""
 
     refs: tuple[Ref, ...]
     arguments: tuple[Any, ...]

@@ -69,7 +69,7 @@ def steps(plan: Plan, away: Collection[str] = ()) -> list[Step]:
 
 
 def timed(bound: Any) -> list[list[int]]:
-    """Of each of `steps`, its places in what the compiled engine's `profile` measures, where calls may have become one step."""
+    """For each of `steps`, its places in what the compiled engine's `profile` measures, where calls may have become one step."""
     found, at = [], 0
     for count in bound.counts:
         found.append(list(range(at, at + count)))

@@ -90,13 +90,13 @@ class Record:
 
 
 class Repeat(NamedTuple):
-    """What a record repeats, and which buffers take the place of that one's: (buffer, bytes further on) each."""
+    """The record that a record repeats, and which buffers take the place of that one's: (buffer, bytes further on) each."""
 
     of: Record
     moved: Mapping[Buffer, tuple[Buffer, int]]
 
     def over(self, ref: Ref) -> Ref:
-        """Where an array of the other record is for this one."""
+        """The place of an array of the other record for this one."""
         found = self.moved.get(ref.buffer)
         return ref if found is None else Ref(found[0], ref.offset + found[1], ref.shape, ref.dtype)
 

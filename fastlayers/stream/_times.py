@@ -1,4 +1,4 @@
-"""What is known of a value of a graph that is to run piece by piece: whether it has an axis of time, and when its steps come."""
+"""Facts of a value of a graph that is to run piece by piece: whether it has an axis of time, and when its steps come."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Time(NamedTuple):
     culprit: str = ""
 
     def after(self, reach: int, step: int, before: int) -> Time:
-        """What windows over it make, with `before` entries put before it."""
+        """The steps of windows over it, with `before` entries put before it."""
         lead = self.lead + self.step * (before - reach + step)
         return self._replace(lead=lead, step=self.step * step)
 
     @property
     def pace(self) -> tuple[int, int, int]:
-        """What must be equal for two values to belong together step by step."""
+        """The key of values that belong together step by step."""
         return self.lead, self.step, self.late
 
 

@@ -126,7 +126,7 @@ def _place(rw: Rewriter, node: Node, kernel: tuple[int, ...], at: int) -> Window
 
 
 def _images(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """What looks at everything but the batch."""
+    """A rule for operators that look at everything but the batch."""
     time = rw.together(node, *kinds)
     if time.axis or any(k is not None for k in kinds[1:]):
         rw.refuse(node, f"looks at the whole sequence{why(node)}")

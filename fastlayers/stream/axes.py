@@ -1,4 +1,4 @@
-"""Which axis of which input is time: what the caller says, else what the sizes are called, else the only one that is open."""
+"""The axis of time of each input: what the caller says, else what the sizes are called, else the only one that is open."""
 
 from __future__ import annotations
 

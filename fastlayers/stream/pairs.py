@@ -1,4 +1,4 @@
-"""Which output of a network is the next value of which input: by what exporters call them."""
+"""Pairs of an input of a network and the output that is its next value: by what exporters call them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STATE = re.compile(
 
 
 def _candidates(name: str) -> set[str]:
-    """What the output that belongs to an input may be called."""
+    """Names that the output of an input may have."""
     plain = re.sub(r"_?0$", "", name)  # h0 -> hn, h_0 -> h_n
     found = {stem + end for stem in {name, plain} for end in _BEHIND if stem}
     found |= {start + name for start in _BEFORE}

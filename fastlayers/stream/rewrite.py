@@ -107,7 +107,7 @@ class Rewriter(GraphBuilder):
         return rank
 
     def length(self, name: str | None, time: Time) -> Any:
-        """How many steps a value of the whole sequence has, if the graph says it."""
+        """The number of steps of a value of the whole sequence, if the graph says it."""
         spec = self.whole.get(name) if name else None
         return spec.shape[time.axis] if spec is not None and spec.shape is not None else None
 
@@ -204,7 +204,7 @@ class Rewriter(GraphBuilder):
         return by_steps(self, node, kinds)
 
     def _compute(self, node: Node, kinds: Sequence[Kind]) -> None:
-        """What a node makes of sizes that are known, such as the product of two."""
+        """The results of a node for sizes that are known, such as the product of two."""
         operator = OPERATORS.get(node.op)
         sized = any(isinstance(k, Sizes) or name in self.numbers for name, k in zip(node.inputs, kinds, strict=True))
         if operator is None or operator.run is None or not sized:
@@ -224,12 +224,12 @@ class Rewriter(GraphBuilder):
 
 
 def where(node: Node) -> str:
-    """How errors name a node."""
+    """The name of a node in errors."""
     return f"{node.op} ({next((name for name in node.outputs if name), '-')})"
 
 
 def by_steps(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """What a node makes of values of which one has time, at least."""
+    """The results of a node for values of which one has time, at least."""
     rule = RULES.get(traits_of(node.op).time)
     if rule is None:
         rw.refuse(node, f"looks at the whole sequence, or is not known to go step by step{why(node)}")
@@ -237,7 +237,7 @@ def by_steps(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def why(node: Node) -> str:
-    """What a node does to all steps, if that can be said."""
+    """The effect of a node on all steps, if that can be said."""
     verb = traits_of(node.op).whole
     return f": it {verb} all steps" if verb else ""
 

@@ -1,4 +1,4 @@
-"""What operators of attention layers share: the shape rule, the reference implementation and the kernel calls of functions."""
+"""Operators of attention layers, their shared part: shape rule, reference implementation and the kernel calls of functions."""
 
 from __future__ import annotations
 

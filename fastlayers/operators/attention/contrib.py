@@ -1,4 +1,4 @@
-"""What ONNX Runtime's own operators need next to ONNX's: `FusedMatMul`, `HeadBias`, `PaddingMask`, `Positions`."""
+"""Operators that ONNX Runtime's own need next to ONNX's: `FusedMatMul`, `HeadBias`, `PaddingMask`, `Positions`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__: list[str] = []
 
 
 def _order(n: View, rank: int, side: str) -> tuple[int, ...]:
-    """How the axes of A or B are before the product; a vector stays one."""
+    """The order of the axes of A or B before the product; a vector stays one."""
     order = list(range(rank))
     if rank >= 2 and n.get(f"transBatch{side}", 0):  # the first axis goes after those of the batch
         order = [*order[1:-1], order[0], order[-1]]
@@ -100,7 +100,7 @@ register("FusedMatMul", _product_infer, _product_run, _product_lower, Traits(wor
 
 
 def _part(n: View, width: int, size: int) -> int:
-    """Where the part begins: `part` 0 is queries, 1 keys, 2 values."""
+    """The offset of a part: `part` 0 is queries, 1 keys, 2 values."""
     start = (0, width, size - width)[n.get("part", 0)]
     if start < 0 or start + width > size:
         raise n.fail(f"bias has {size} values, x has {width} features: expected one for each feature of q, k and v")

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Rule(NamedTuple):
-    """What happens between the products.
+    """The rule between the products.
 
     Attributes:
         scale: of the scores.

@@ -41,7 +41,7 @@ def _over(name: str, argument: str, size: Dim, by: int) -> Dim:
 
 
 def heads_of(num_heads: Any, num_kv_heads: Any) -> tuple[int, int]:
-    """How many heads queries and keys have; (0, 0) where heads have their own axis."""
+    """The numbers of heads of queries and keys; (0, 0) where heads have their own axis."""
     if num_heads is None:
         if num_kv_heads is not None:
             raise ArgumentError(f"{_SDPA}: num_kv_heads is {num_kv_heads} without num_heads: expected both")

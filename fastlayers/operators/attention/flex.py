@@ -24,7 +24,7 @@ __all__: list[str] = []
 
 
 def _precision(n: View) -> np.dtype[Any]:
-    """What softmax is computed in: float32 at least."""
+    """The dtype of softmax: float32 at least."""
     number = n.get("softmax_precision")
     return np.promote_types(n.spec(0).dtype, np.float32) if number is None else dtype_of(n, number)
 

@@ -30,7 +30,7 @@ __all__: list[str] = []
 
 
 def _held(tokens: int, rows: int, window: int) -> int:
-    """How many of the tokens so far the cache has."""
+    """The number of tokens so far that the cache has."""
     step = rows - window + 1
     return tokens if tokens <= rows else tokens - step * -(-(tokens - rows) // step)
 

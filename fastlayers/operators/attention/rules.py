@@ -1,4 +1,4 @@
-"""What attention needs on checked operands: shapes of masks, and the kernel calls, on arrays here and in programs on memory."""
+"""Attention on checked operands: shapes of masks, and the kernel calls, on arrays here and in programs on memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FAR = 1 << 62
 
 
 class Settings(NamedTuple):
-    """How the kernels `attention` and `attention_weights` are to run; see their references."""
+    """Options of the kernels `attention` and `attention_weights`; see their references."""
 
     scale: float
     causal: bool = False
@@ -80,7 +80,7 @@ def scale_of(op: str, scale: Any, width: Dim) -> float | None:
 
 
 def offset_of(op: str, offset: Any) -> int | None:
-    """How many keys come before the first query's own; None: keys less queries."""
+    """The number of keys before the first query's own; None: keys less queries."""
     # More keys than there can be stand for all of them, and far from where 64 bits end.
     return None if offset is None else max(-FAR, min(integer(op, "offset", offset), FAR))
 

@@ -57,7 +57,7 @@ def _run(n: View, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray 
 
 
 def _empty(n: View) -> int:
-    """What the kernels call `empty`: 1, or 2 where NaN among the weights becomes 0."""
+    """The kernels' `empty`: 1, or 2 where NaN among the weights becomes 0."""
     empty = n.get("empty", 1)
     if empty not in (1, 2):
         raise n.fail(f"empty is {empty!s:.80}: expected 1 or 2")

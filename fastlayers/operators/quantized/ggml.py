@@ -1,6 +1,7 @@
 """Products with, and rows of, a matrix in ggml's blocks, which stay as a file has them until the kernel packs them.
 
 Blocks are (rows, bytes) of uint8; `kind` is their type. The kernel has their few bits, and a float32 scale a group: see `_ggml`.
+Sums are of integers, as ggml's own: each group of x is rounded to 8 bits; in strict precision x stays as it is.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _lower(n: View, b: Builder) -> Any:
         return *kind.few(_ordered(n, raw, order)), bias, terms, kind.bits
 
     packed = b.pack("nbits_pack", arguments)
-    b.call("nbits", x.view((count, terms)), packed, out.view((count, rows)), NBITS_SUMS["exact"], IDENTITY)
+    b.call("nbits", x.view((count, terms)), packed, out.view((count, rows)), NBITS_SUMS["integer"], IDENTITY)
     return True
 
 

@@ -85,7 +85,7 @@ class Growing:
             if not fits or (steps == total and starts.any()):
                 return None
             if memory is None or memory.capacity < length or not memory.has(pasts, starts):
-                memory = self._copied(pasts, arrays, length, past)
+                memory = self._copied(pasts, arrays, length, past, starts)
             if memory is None:
                 return None
             places = starts[:, None] + np.arange(steps)
@@ -112,8 +112,10 @@ class Growing:
             for i, at in enumerate(plan.results)
         ]
 
-    def _copied(self, pasts: Sequence[Any], arrays: Sequence[Any], length: int, past: int) -> _Memory | None:
-        """Memory with a copy of the caches, which grows by half at least; of their own size where that is to be enough."""
+    def _copied(self, pasts: Sequence[Any], arrays: Sequence[Any], length: int, past: int, starts: np.ndarray) -> _Memory | None:
+        """Memory with a copy of the caches, which grows by half at least; of their own size where that is to be enough. What a
+        past has after its keys (`starts` of each entry) is left out: it is zero in the results.
+        """
         plan, shapes = self._caches, []
         read = [
             p if type(p) is np.ndarray and p.dtype == np.float32 else feeds.convert(self._graph.inputs[i], p)
@@ -132,7 +134,11 @@ class Growing:
         except MemoryError as error:
             raise LimitError(f"run: no memory for caches of {grown} keys: {error}") from error
         for part, array in zip(memory.parts, read, strict=True):
-            part[:, :, :past] = array
+            if (starts == past).all():
+                part[:, :, :past] = array
+                continue
+            for b, count in enumerate(starts):
+                part[b, :, :count] = array[b, :, :count]
         return memory
 
     def _views(self, memory: _Memory, counts: np.ndarray, length: int) -> list[np.ndarray]:

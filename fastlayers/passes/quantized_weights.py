@@ -50,7 +50,8 @@ def apply(net: Net) -> None:
 def _found(net: Net, made: dict[tuple[str, int], Packed | None], name: str | None, summed: int) -> Packed | None:
     """Weights that a value was dequantized from; `summed`: the axis that is summed, or that is left of a table."""
     node = net.producer(name)
-    if node is not None and node.op == "Transpose" and tuple(node.attributes.get("perm") or (1, 0)) == (1, 0):
+    turned = node is not None and node.op == "Transpose" and len(node.inputs) == 1
+    if node is not None and turned and tuple(node.attributes.get("perm") or (1, 0)) == (1, 0):
         node, summed = net.producer(node.inputs[0]), 1 - summed
     if node is None or node.op != "DequantizeLinear":
         return None

@@ -335,6 +335,8 @@ def test_past_and_present_in_one_buffer() -> None:
     again = model.run(back)
     same(caches, before)
     same(again, model.run({**back, **{n.replace("present", "past"): a for n, a in before.items() if n != "logits"}}))
+    # As the operator has it: after the last key there is nothing, whatever the buffer has there.
+    assert before["present.0.key"][:, :, 19].any() and not again["present.0.key"][:, :, 11:].any()
     full = {**feeds(model, [[1], [2]], caches), "attention_mask": np.ones((2, 32), INT)}
     assert model.run(full)["present.0.key"].shape[2] == 32
 

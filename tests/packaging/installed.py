@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from contents import MOST_BYTES  # next to this file
 
 import fastlayers as fl
-
-MOST_BYTES = 9_000_000  # as shipped: without the bytecode that the interpreter writes, numpy, and the demo's data
 
 folder = Path(fl.__file__).parent
 assert sys.prefix in str(folder), f"{folder} is not the installed package"

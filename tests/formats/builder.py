@@ -179,7 +179,7 @@ def build(name: str, root: Path) -> Path:
 
 
 class Steps:
-    """What a network is given for a prompt and for tokens after it."""
+    """The inputs of a network for a prompt and for tokens after it."""
 
     def __init__(self, session: Any, folder: Path) -> None:
         self.inputs = {i.name: i for i in session.get_inputs()}
@@ -213,7 +213,7 @@ class Steps:
 
 
 def compared(folder: Path) -> str:
-    """How far fastlayers is from onnxruntime, or what was refused."""
+    """The difference of fastlayers from onnxruntime, or the refusal."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -21,7 +21,7 @@ SHAPES = [(1, 1), (16, 256), (15, 257), (130, 513), (700, 300), (3000, 130), (13
 
 
 def panels_of(weight: np.ndarray) -> np.ndarray:
-    """What the panels of weights (n, k) are, by the contract."""
+    """The panels of weights (n, k), by the contract."""
     n, k = weight.shape
     wide = np.zeros((-(-n // 16) * 16, k), np.float32)
     wide[:n] = weight

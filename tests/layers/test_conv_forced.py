@@ -41,7 +41,7 @@ def test_forced(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.without("cuda")
 def test_summaries_and_reports_say_why(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What decided is said of the algorithm that runs: `why` and the calls come from one choice."""
+    """The reason of the algorithm that runs is told: `why` and the calls come from one choice."""
     x, w, wide = normal(1, 32, 32, 32), normal(32, 32, 3, 3), normal(32, 32, 7, 7)
     given: dict[str, tuple[Any, dict[str, Any], set[str]]] = {
         r"tiles of 4, 0\.\d\d of direct time expected": (w, {"padding": 1}, {"winograd"}),

@@ -136,7 +136,7 @@ def decoder(kind: str = "packed", **attributes: Any) -> fl.Model:
 
 
 def feeds(model: fl.Model, ids: Any, caches: Feeds | None = None, lengths: Any = None) -> Feeds:
-    """What a call with these tokens takes: caches of an earlier one's results, or empty ones."""
+    """The inputs of a call with these tokens: caches of an earlier one's results, or empty ones."""
     ids = np.atleast_2d(np.asarray(ids, INT))
     names = [spec.name for spec in model.inputs if spec.name.startswith("past")]
     empty = np.zeros((len(ids), GROUPS, 0, WIDTH), FLOAT)

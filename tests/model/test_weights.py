@@ -24,7 +24,7 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def whole(numbers: np.ndarray, scales: np.ndarray, bits: int, k: int) -> np.ndarray:
-    """What numbers and scales stand for, (n, k)."""
+    """The weights that numbers and scales stand for, (n, k)."""
     values = (unpacked(numbers, bits).astype(np.float64) - (1 << (bits - 1))) * scales[..., None]
     return np.asarray(values.reshape(len(numbers), -1)[:, :k])
 

@@ -42,7 +42,7 @@ def test_byte_pairs(tmp_path: Path) -> None:
 
 
 def test_ways_to_cut(tmp_path: Path) -> None:
-    """What is cut is never joined: single digits, three of them, letters after a sign."""
+    """Texts that are cut are never joined: single digits, three of them, letters after a sign."""
     made = byte_pairs(tmp_path)
     given = as_metadata(made, "gpt2")
     pieces = {}

@@ -1,4 +1,4 @@
-"""What tests of checkpoints share: folders of weights that follow from names, and runs of their models."""
+"""Checkpoints for tests: folders of weights that follow from names, and runs of their models."""
 
 from __future__ import annotations
 

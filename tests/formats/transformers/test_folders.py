@@ -321,7 +321,7 @@ def test_a_folder_as_another_format(tmp_path: Path) -> None:
 
 @each("name", ["llama", "gpt2", "gpt_neox"])
 def test_memory_has_a_limit(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
-    """What is widened and what is turned counts."""
+    """Memory of weights that are widened or turned counts."""
     config, shapes, _ = golden(name)
     arrays = weights(shapes)
     rough = {key: a.astype(np.float16) for key, a in arrays.items()} if name == "llama" else arrays

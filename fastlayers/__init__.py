@@ -31,6 +31,7 @@ _HOMES = {
     "model.loading": "load",
     "model.custom": "operator",
     "model.model": "Model",
+    "model.quantization": "quantize",
     "model.specs": "TensorSpec",
     "model.stream": "Stream",
 }
@@ -46,13 +47,13 @@ if TYPE_CHECKING:
     from ._held import Memory, memory, trim_memory
     from .formats import load_weights
     from .layers import *
-    from .model import Model, Stream, TensorSpec, compile, load, operator
+    from .model import Model, Stream, TensorSpec, compile, load, operator, quantize
 
 __all__ = [
     "ArgumentError", "DTypeError", "DeviceError", "Error", "FormatError", "LimitError", "Memory",
     "MissingExtraError", "Model", "ShapeError", "Stream", "TensorSpec", "TimeoutError", "UnsupportedError",
     "WeightsError", "__version__", "compile", "example", "functional", "get_num_threads", "graph", "kernels", "layers", "load",
-    "load_weights", "memory", "operator", "set_num_threads", "trim_memory",
+    "load_weights", "memory", "operator", "quantize", "set_num_threads", "trim_memory",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..report import Report
+    from ..report.quantized import Quantization
     from .stream import Stream
     from .stream_windows import WindowStream
 
@@ -79,6 +80,8 @@ class Model:
     _about: Mapping[str, Any] = {}
     # The mapped file that it was loaded from, for pickles.
     _origin: Origin | None = None
+    #: What `fl.quantize` has done, on a model that it made: a table (``print``) and a page (``html()``).
+    quantization: Quantization | None = None
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ greatest, has the greatest for it. So no weight is off by more than half of its 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,9 @@ def _each(function: Any, items: range) -> list[Any]:
         return list(pool.map(function, items))
 
 
-def few_bits(graph: Graph, bits: int, exact: bool, known: Mapping[str, np.ndarray] | None = None) -> Graph:
+def few_bits(
+    graph: Graph, bits: int, exact: bool, known: Mapping[str, np.ndarray] | None = None, left: Collection[str] = ()
+) -> Graph:
     """The graph with every such product changed.
 
     Args:
@@ -118,6 +120,7 @@ def few_bits(graph: Graph, bits: int, exact: bool, known: Mapping[str, np.ndarra
         bits: 8 or 4.
         exact: whether sums are of floats.
         known: constants of the graphs around it.
+        left: results of products that stay as they are.
     """
     constants: dict[str, np.ndarray] = dict(graph.constants)
     seen = ChainMap(constants, dict(known or {}))
@@ -143,10 +146,10 @@ def few_bits(graph: Graph, bits: int, exact: bool, known: Mapping[str, np.ndarra
 
     for node in graph.nodes:
         inner = {
-            name: few_bits(value, bits, exact, seen) if isinstance(value, Graph) else value
+            name: few_bits(value, bits, exact, seen, left) if isinstance(value, Graph) else value
             for name, value in node.attributes.items()
         }
-        product = _product(node, seen)
+        product = None if node.outputs[:1] and node.outputs[0] in left else _product(node, seen)
         matrix = None if product is None else few(str(node.inputs[1]), product.turned, product.factor)
         if product is None or matrix is None:
             nodes.append(Node(node.op, node.inputs, node.outputs, inner))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _html
@@ -16,7 +17,7 @@ from .text import about, chosen, count
 if TYPE_CHECKING:
     from .data import Report, StepReport
 
-__all__ = ["excerpt", "page"]
+__all__ = ["document", "excerpt", "page"]
 
 MOST_ROWS = 5000
 FEW_ROWS = 20  # of an excerpt
@@ -63,19 +64,28 @@ document.querySelectorAll('table.sortable').forEach(function(table){
 """
 
 
-def page(report: Report, title: str) -> str:
-    """See `Report.html`. The page's policy allows this script alone, by its digest: a name that passed for one would not run."""
+def document(title: str, parts: Sequence[str]) -> str:
+    """A page that needs nothing but itself. Its policy allows this script alone, by its digest: a name that passed for one would
+    not run.
+    """
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    what = "time" if report.measured else "work (multiply-adds, and bytes)"
-    roof = roofline(report)
-    parts = [
+    first = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         f"<title>{clean(title)}</title><style>{STYLE}</style></head><body>",
         f"<h1>{clean(title)}</h1>",
+    ]
+    return "\n".join([*first, *parts, f"<script>{SCRIPT}</script></body></html>", ""])
+
+
+def page(report: Report, title: str) -> str:
+    """See `Report.html`."""
+    what = "time" if report.measured else "work (multiply-adds, and bytes)"
+    roof = roofline(report)
+    parts = [
         *(f"<p>{clean(note, 400)}</p>" for note in report.notes),
         f'<div class="facts">{"".join(f"<div>{clean(k)}<b>{clean(v)}</b></div>" for k, v in _facts(report))}</div>',
         "<h2>Inputs and outputs</h2>",
@@ -95,10 +105,8 @@ def page(report: Report, title: str) -> str:
         "<h2>Steps</h2><p>Click on a heading to sort.</p>",
         f'<div class="wide">{_steps(report, MOST_ROWS)}</div>',
         *(f"<p>{clean(line, 400)}</p>" for line in about(report)),
-        f"<script>{SCRIPT}</script></body></html>",
-        "",
     ]
-    return "\n".join(parts)
+    return document(title, parts)
 
 
 def excerpt(report: Report) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from .._arguments import as_flag, as_mapping, as_names, as_path, shown
+from .._arguments import as_mapping, as_names, shown
 from .._deadline import Deadline
 from .._held import models
 from .._lazy import imported
@@ -60,7 +60,9 @@ class Options(NamedTuple):
     variant: str = ""
 
 
-@refuse_shortage_in("_run", "_program", "batch_axes", "kernel_names", "prepare", "profile", "report", "save", "stream", "summary")
+@refuse_shortage_in(
+    "_run", "_program", "batch_axes", "export", "kernel_names", "prepare", "profile", "report", "save", "stream", "summary"
+)
 class Model:
     """A network with its weights, ready to run. Made by `load` and `compile`.
 
@@ -80,8 +82,7 @@ class Model:
     _about: Mapping[str, Any] = {}
     # The mapped file that it was loaded from, for pickles.
     _origin: Origin | None = None
-    #: What `fl.quantize` has done, on a model that it made: a table (``print``) and a page (``html()``).
-    quantization: Quantization | None = None
+    quantization: Quantization | None = None  #: the report of `fl.quantize`: a table (``print``) and a page (``html()``)
 
     def __init__(
         self,
@@ -526,23 +527,30 @@ class Model:
             UnsupportedError: the graph has something that the file cannot hold.
             ArgumentError: the name ends like one of another format; or nothing is packed yet, and sizes are open.
         """
-        from ..formats.endings import named_for_another
+        from ._written import save
 
-        path = as_path("save", path)
-        if wrong := named_for_another(path):
-            raise ArgumentError(f"save: {wrong}")
-        self._write(path, packed)
+        save(self, path, packed)
 
     def _write(self, path: str, packed: bool = False) -> None:
         """Writes to a file of any name, as programs written for others choose it."""
-        from ..formats.own import save
-        from ..passes.half import as_stored
-        from ._packed import packed_arrays
+        from ._written import write
 
-        stored = packed_arrays(self) if as_flag("save", "packed", packed) else {}
-        options = {**self._options._asdict(), "optimize": False}
-        del options["variant"]  # a file is for any machine
-        save(as_stored(self._main.whole_graph()), options, self.metadata, path, stored)
+        write(self, path, packed)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Writes the network as an ONNX file, for onnxruntime and others: as it was read or recorded, or as `fl.quantize` made
+        it, with QuantizeLinear and DequantizeLinear around what works on bytes. Options of `load` are not in it.
+
+        Args:
+            path: the file; it appears whole or not at all. Its name ends in ``.onnx``.
+
+        Raises:
+            UnsupportedError: ONNX has no operator for something in the network, which the message names.
+            LimitError: the file would have more than 2 GiB.
+        """
+        from ._written import export
+
+        export(self, path)
 
     def close(self) -> None:
         """Lets go of the weights and of all that was made of them; calls in flight in other threads end as they would. What is

@@ -7,11 +7,12 @@ Conv(x, W, b, r, activation=relu)         Relu(Add(Conv(x, W, b), r))
 AdaptivePool(x, sizes=(1, 1))             GlobalAveragePool(x)
 Swish(x), Activate(x)                     Mul(x, Sigmoid(x)), Relu(x), ...
 Softmax(x, axis, flatten=True)            Reshape(Softmax(Flatten(x)), Shape(x))
+DotAttention(q, k, v, mask)               Attention(q, k, v, mask)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from ..ir.graph import Graph, Node, captured
 from ..kernels.table import UNARY
 from ..operators import Spec
-from ..operators.graphs import GraphBuilder
+from ..operators.graphs import GraphBuilder, trimmed
 
 __all__ = ["spelled"]
 
@@ -35,15 +36,18 @@ _FUNCTIONS = {
 _BY_NUMBER = {unary.code: name for name, unary in UNARY.items()}
 
 
-def spelled(graph: Graph) -> Graph:
-    """The graph in ONNX's operators, as far as it can be; what cannot stays."""
+def spelled(graph: Graph, left: Collection[str] = ()) -> Graph:
+    """The graph in ONNX's operators, as far as it can be; what cannot stays, and so do the operators `left`."""
     e = GraphBuilder()
     e.names.take((*graph.constants, *(v.name for v in graph.inputs)))
     e.names.take(name for node in graph.nodes for name in node.outputs)
     e.constants.update(graph.constants)
     e.specs.update((v.name, Spec(v.shape, v.dtype)) for v in graph.inputs if v.kind == "tensor")
     for node in graph.nodes:
-        _node(e, node)
+        if node.op in left:
+            e.append(node)
+        else:
+            _node(e, node)
     read = {name for node in e.nodes for name in (*node.inputs, *captured(node))} | {v.name for v in graph.outputs}
     constants = {name: array for name, array in e.constants.items() if name in read}
     return Graph(graph.inputs, graph.outputs, tuple(e.nodes), constants, graph.values)
@@ -169,6 +173,23 @@ def _softmax(e: GraphBuilder, node: Node) -> bool:
     return True
 
 
+def _attention(e: GraphBuilder, node: Node) -> bool:
+    get = node.attributes.get
+    if any(get(key) for key in ("dropout_p", "offset", "need_weights", "need_scores")) or any(node.inputs[4:]):
+        return False
+    heads = int(get("num_heads") or 0)
+    if len(node.outputs) != 1 or not all(e.rank(name) == (3 if heads else 4) for name in node.inputs[:3]):
+        return False
+    words: dict[str, Any] = {"is_causal": int(bool(get("is_causal")))}
+    scale = get("scale")
+    if scale is not None:
+        words["scale"] = float(scale)
+    if heads:
+        words |= {"q_num_heads": heads, "kv_num_heads": int(get("num_kv_heads") or heads)}
+    _write(e, "Attention", trimmed(node.inputs[:4]), node.outputs[0], **words)
+    return True
+
+
 def _silu(e: GraphBuilder, node: Node) -> bool:
     if node.attributes.get("alpha", 1.0) != 1:
         return False
@@ -177,6 +198,7 @@ def _silu(e: GraphBuilder, node: Node) -> bool:
 
 
 _RULES: dict[str, Callable[[GraphBuilder, Node], bool]] = {
-    "Activate": lambda e, node: False, "AdaptivePool": _adaptive, "Affine": _affine, "Linear": _linear, "Swish": _silu,
+    "Activate": lambda e, node: False, "AdaptivePool": _adaptive, "Affine": _affine, "DotAttention": _attention,
+    "Linear": _linear, "Swish": _silu,
     **dict.fromkeys(("Hardmax", "LogSoftmax", "Softmax"), _softmax),
 }  # fmt: skip

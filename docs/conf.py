@@ -41,8 +41,8 @@ linkcheck_ignore = [r"https?://"]  # what is elsewhere changes without us
 
 DOORS = {
     "Start": "start/install models onnxruntime start/torch start/keras start/layers",
-    "How to": "how-to/checkpoints how-to/text how-to/services how-to/streaming how-to/batches how-to/decoders export "
-    "how-to/deploy how-to/scaling how-to/speed-checks how-to/inspect how-to/operators how-to/untrusted cuda",
+    "How to": "how-to/checkpoints how-to/text how-to/services how-to/streaming how-to/batches how-to/decoders how-to/quantize "
+    "export how-to/deploy how-to/scaling how-to/speed-checks how-to/inspect how-to/operators how-to/untrusted cuda",
     "Reference": "reference/api layers operators reference/supported reference/commands reference/environment reference/errors",
     "Explanation": "explanation/architecture explanation/exactness explanation/threads explanation/memory explanation/variants "
     "explanation/speed decisions/README",

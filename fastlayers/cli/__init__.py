@@ -45,6 +45,11 @@ _MODEL_COMMANDS = {
         "write a model as one file that loads faster",
         "Reads a model of any format and writes graph and weights to one safetensors file; or, with --arrays, the arrays alone.",
     ),
+    "quantize": (
+        "make a network of integers",
+        "Quantizes weights, or with samples also what they multiply, as far as results stay as near as asked; writes ONNX or one "
+        "safetensors file, and prints what each layer costs and adds to the error.",
+    ),
     "warmup": (
         "compile what a model needs",
         "Compiles the Numba kernels that a model needs and keeps them in Numba's disk cache, if that can be written.",

@@ -1,4 +1,4 @@
-"""A checkpoint's folder: config.json, and weights in safetensors, one file or several with an index, or in pytorch_model.bin."""
+"""A checkpoint's folder: config.json, and weights in safetensors or pytorch_model.bin, one file or several with an index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import family_of, network
 __all__ = ["load_graph", "read_json"]
 
 CONFIG = "config.json"
-_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
+_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 _LONGEST = 1 << 24  # bytes of a config.json; those with ten thousand labels have less
 _DEEPEST = 32  # levels of objects and lists
 _PARSE_FACTOR = 48  # bytes of memory for a byte of JSON; see `safetensors`

@@ -57,15 +57,28 @@ def test_shards(tmp_path: Path) -> None:
     refused(tmp_path, FormatError, "no plain one")
 
 
-def test_an_old_file_of_torch(tmp_path: Path) -> None:
+def of_torch(arrays: dict[str, np.ndarray]) -> bytes:
+    strides = {name: tuple(step // 4 for step in a.strides) for name, a in arrays.items()}
+    made = {name: tensor(storage(name, a.size), a.shape, strides[name]) for name, a in arrays.items()}
+    return zipped(dict_(made), {name: a.tobytes() for name, a in arrays.items()})
+
+
+def test_old_files_of_torch(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     arrays = weights(golden("bert")[1])
-    strides = {name: tuple(step // 4 for step in a.strides) for name, a in arrays.items()}
-    made = {name: tensor(storage(name, a.size), a.shape, strides[name]) for name, a in arrays.items()}
-    content = zipped(dict_(made), {name: a.tobytes() for name, a in arrays.items()})
-    (tmp_path / "pytorch_model.bin").write_bytes(content)
+    (tmp_path / "pytorch_model.bin").write_bytes(of_torch(arrays))
     compare("bert", fl.load(tmp_path), golden("bert")[2])
+    (tmp_path / "pytorch_model.bin").unlink()
+    names = sorted(arrays)
+    files = {"pytorch_model-00001-of-00002.bin": names[::2], "pytorch_model-00002-of-00002.bin": names[1::2]}
+    for file, inside in files.items():
+        (tmp_path / file).write_bytes(of_torch({name: arrays[name] for name in inside}))
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": {name: file for file, inside in files.items() for name in inside}}))
+    compare("bert", fl.load(tmp_path), golden("bert")[2])
+    (tmp_path / "pytorch_model-00002-of-00002.bin").write_bytes(b"import os")
+    refused(tmp_path, FormatError, "is no file of safetensors or of torch, as ")
 
 
 @pytest.mark.parametrize("mmap", [True, False])

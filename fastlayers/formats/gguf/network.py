@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import FormatError, LimitError, UnsupportedError
-from .._arrays import Array
+from .._arrays import Array, widened
 from ..budget import Budget
 from ..source import Source, quote
 from .families import FAMILIES, Family, Words
@@ -87,7 +87,7 @@ def _weights(file: File, family: Family, words: Words, budget: Budget) -> dict[s
             continue
         found = _taken(tensor, _order(family, words, kind, tensor), budget)
         if family.shifted and kind.endswith("norm") and end == "weight":
-            found = np.asarray(found, np.float32) - np.float32(1)
+            found = widened(np.asarray(found), budget, tensor.where) - np.float32(1)
         if end == "weight" and kind in family.turns.split() and not isinstance(found, Matrix):
             found = found.T
         made[full] = found

@@ -24,10 +24,11 @@ _DEEPEST = 32  # levels of objects and lists
 _PARSE_FACTOR = 48  # bytes of memory for a byte of JSON; see `safetensors`
 
 
-def load_graph(path: str, *, max_bytes: int, mmap: bool) -> tuple[Graph, dict[str, str]]:
+def load_graph(path: str, *, max_bytes: int, mmap: bool, narrow: bool = False) -> tuple[Graph, dict[str, str]]:
     """The network of the folder, and its metadata: `model_type` and the first of `architectures`."""
     where = f"load: {path if len(path) <= 120 else '...' + path[-120:]}"
     budget = Budget(max_bytes, "load")
+    budget.narrow = narrow
     if not os.path.isfile(os.path.join(path, CONFIG)):
         raise FormatError(f"{where}: is a folder without {CONFIG}: expected a checkpoint of transformers, or a file")
     config = read_json(path, CONFIG, where, budget)

@@ -19,9 +19,9 @@ from fastlayers.formats.transformers import FAMILIES, network
 
 from ...each import each
 from ...goldens.transformers_cases import CASES, weights
-from ..build import safetensors_of
+from ..build import safetensors, safetensors_of
 from ..torch_build import dict_, storage, tensor, zipped
-from .checkpoints import compare, golden, named, written
+from .checkpoints import compare, golden, named, pieces, written
 
 
 def rewritten(folder: Path, **arrays: Any) -> Path:
@@ -81,17 +81,45 @@ def test_old_files_of_torch(tmp_path: Path) -> None:
     refused(tmp_path, FormatError, "is no file of safetensors or of torch, as ")
 
 
-@pytest.mark.parametrize("mmap", [True, False])
-def test_weights_of_16_bits_are_widened(tmp_path: Path, mmap: bool) -> None:
-    """The results are those of the same values in float32, and of the same bits."""
-    rough = {name: a.astype(np.float16) for name, a in weights(golden("llama")[1]).items()}
-    for name, arrays in (("wide", {n: a.astype(np.float32) for n, a in rough.items()}), ("half", rough)):
-        (tmp_path / name).mkdir()
-        written(tmp_path / name, "llama")
-        (tmp_path / name / "model.safetensors").write_bytes(safetensors_of(arrays))
-    want, got = (named(fl.load(tmp_path / name, mmap=mmap), _prompt()) for name in ("wide", "half"))
-    for key, array in want.items():
-        np.testing.assert_array_equal(got[key], array)
+def stored(arrays: dict[str, np.ndarray], kind: str) -> tuple[bytes, dict[str, np.ndarray]]:
+    """A file of float16 or bfloat16, and the values that it has."""
+    wide = {name: np.ascontiguousarray(array, np.float32).reshape(array.shape) for name, array in arrays.items()}
+    if kind == "F16":
+        wide = {name: array.astype(np.float16).astype(np.float32) for name, array in wide.items()}
+        held = {name: array.astype("<f2") for name, array in wide.items()}
+    else:
+        held = {name: (array.view(np.uint32) >> 16).astype("<u2") for name, array in wide.items()}
+        wide = {name: (array.astype(np.uint32) << 16).view(np.float32) for name, array in held.items()}
+    return safetensors({name: (kind, list(array.shape), array.tobytes()) for name, array in held.items()}), wide
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+@pytest.mark.parametrize("case", ["llama", "gpt2", "gpt_neox", "bert", "modernbert", "qwen3_moe", "t5"])
+def test_weights_of_16_bits_stay_so_with_the_bits_of_float32(tmp_path: Path, case: str, kind: str) -> None:
+    content, arrays = stored(weights(golden(case)[1]), kind)
+    folders = {name: tmp_path / name for name in ("wide", "half")}
+    for name, folder in folders.items():
+        folder.mkdir()
+        written(folder, case)
+        (folder / "model.safetensors").write_bytes(content if name == "half" else safetensors_of(arrays))
+
+    def results(model: fl.Model) -> dict[str, np.ndarray]:
+        given = CASES[case].feeds()
+        return {"logits": pieces(model, given, (5, 6, 11))} if CASES[case].decodes else named(model, given)
+
+    want = results(fl.load(folders["wide"]))
+    half = fl.load(folders["half"])
+    half.save(tmp_path / "own.safetensors")
+    for model in (half, fl.load(folders["half"], mmap=False), fl.load(tmp_path / "own.safetensors")):
+        graph = model._main.whole_graph()
+        read = {str(n.inputs[n.op == "Linear"]) for n in graph.nodes if n.op in ("Linear", "Embedding")}
+        assert all(graph.constants[name].itemsize == 2 or "relative" in name for name in read)
+        for key, array in results(model).items():
+            np.testing.assert_array_equal(array, want[key])
+    for words in ({"precision": "strict"}, {"weights": "int8"}, {"weights": "bfloat16"}):
+        both = [results(fl.load(folder, **words)) for folder in folders.values()]  # type: ignore[arg-type]
+        for key, array in both[0].items():
+            np.testing.assert_array_equal(both[1][key], array)
 
 
 def _prompt() -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 MAX_RANK = 32  # numpy 1.26's; numpy 2 has 64, but a file must not load with one and fail with the other
+BFLOAT16 = np.dtype([("bfloat16", np.uint16)], align=True)  # of matrices that stay as they are stored, where `Budget.narrow`
 _BLOCK = 1 << 16  # elements looked up at once: numpy widens indices to 8 bytes each
 
 
@@ -56,12 +57,15 @@ def decode(
     """The read-only array that `view` holds: in place where it can be, else a copy that `budget` pays for.
 
     `view` must be read-only and exactly `count_bytes(shape, kind, where)` long (or what `kind.widen` takes for as many elements).
-    `where` is what errors begin with, made into text only if there is one.
+    `where` is what errors begin with, made into text only if there is one. Matrices of bfloat16 are widened, too, or are
+    `BFLOAT16` in place where `budget.narrow`.
     """
     flat = np.frombuffer(view, kind.stored) if len(view) else np.empty(0, kind.stored)
     if kind.stored.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
         raise FormatError(f"{where}: holds bool elements other than 0 and 1")
-    if kind.widen is not None:
+    if kind.widen is widen_bfloat16 and budget.narrow and len(shape) == 2 and flat.flags.aligned and flat.dtype.isnative:
+        out = flat.reshape(shape).view(BFLOAT16)
+    elif kind.widen is not None:
         out = budget.empty(shape, kind.result, where)
         kind.widen(flat, out.reshape(-1))
     elif flat.flags.aligned and flat.dtype.isnative and not (fortran and len(shape) > 1):
@@ -70,6 +74,18 @@ def decode(
         out = budget.empty(shape, flat.dtype.newbyteorder("="), where)
         out[...] = flat.reshape(shape, order="F" if fortran else "C")
     out.flags.writeable = False
+    return out
+
+
+def widened(array: Array, budget: Budget, where: object) -> Array:
+    """Floats of any width as float32."""
+    if array.dtype == np.float32:
+        return array
+    out = budget.empty(array.shape, np.float32, where)
+    if array.dtype == BFLOAT16:
+        widen_bfloat16(array.view(np.uint16), out)
+    else:
+        out[...] = array
     return out
 
 

@@ -24,6 +24,7 @@ class Budget:
     def __init__(self, max_bytes: int, caller: str) -> None:
         self.max_bytes = max_bytes
         self.left = max_bytes
+        self.narrow = False  # whether matrices of bfloat16 may stay as they are stored: what reads a network knows them
         self._caller = caller
 
     def check(self, nbytes: int, what: object) -> None:

@@ -17,7 +17,7 @@ FORMATS = ("onnx", "tflite", "keras", "gguf", "fastlayers", "transformers")
 
 
 def load_graph(
-    source: SourceLike, *, format: str | None, max_bytes: Any, mmap: bool
+    source: SourceLike, *, format: str | None, max_bytes: Any, mmap: bool, narrow: bool = False
 ) -> tuple[Graph, dict[str, str], dict[str, Any]]:
     """The graph, the file's metadata, and the options that our own file carries, or "about", what an ONNX file says of itself
     besides; see `model.load`.
@@ -31,7 +31,7 @@ def load_graph(
 
         if format not in (None, NAME):
             raise FormatError(f"load: format={format!r} was asked for, but the source is a folder")
-        return *read(os.fsdecode(source), max_bytes=limit(max_bytes, "load"), mmap=bool(mmap)), {}
+        return *read(os.fsdecode(source), max_bytes=limit(max_bytes, "load"), mmap=bool(mmap), narrow=narrow), {}
     if format == "transformers":
         raise FormatError(f"load: format={format!r} was asked for: expected a folder with config.json and weights")
     budget = Budget(limit(max_bytes, "load"), "load")
@@ -52,6 +52,7 @@ def load_graph(
 
         if gguf.sniff(opened):
             _insisted(opened, format, gguf.NAME)
+            budget.narrow = narrow
             return *gguf.load_graph(opened, budget), {}
     if _table.may_be(opened, "tflite"):
         from . import tflite

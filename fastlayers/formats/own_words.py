@@ -31,6 +31,7 @@ Div activation
 DotAttention dropout_p enable_gqa is_causal need_scores need_weights num_heads num_kv_heads offset scale
 DynamicQuantizeLSTM joined options
 Elementwise body
+Embedding half
 GRU half joined options rounded
 GlobalAveragePool channels_last x_last
 GlobalLpPool x_last

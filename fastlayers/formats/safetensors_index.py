@@ -1,4 +1,4 @@
-"""Reading safetensors in shards: the index (``model.safetensors.index.json``) says for every tensor in which file it is.
+"""Reading shards of safetensors or torch: the index (``model.safetensors.index.json``) says for every tensor in which file it is.
 
 A file's name must be a plain one, so that it is next to the index; what the index and the files say must agree exactly.
 """
@@ -6,14 +6,13 @@ A file's name must be a plain one, so that it is next to the index; what the ind
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 from ..errors import FormatError, UnsupportedError
 from . import safetensors
 from ._arrays import Array
 from .budget import Budget
-from .source import Source, open_source, quote
+from .source import Source, beside, open_source, quote
 
 NAME = "safetensors index"
 LOOKS = 'JSON with "weight_map"'
@@ -34,19 +33,13 @@ def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
     where, places = source.where, _places(source, budget)
     if source.path is None:
         raise UnsupportedError(f"{where}: is an index of files that are next to it: pass its path, or load each file")
-    path = os.fsdecode(source.path)
-    # The files of a cache are links, the index among them, to where they are together: next to the index either way.
-    folders = [os.path.realpath(os.path.dirname(path)), os.path.dirname(os.path.realpath(path))]
     caller = where.partition(":")[0]
     files: dict[str, dict[str, Array]] = {}
     said: dict[str, set[str]] = {}
     for name, file in places.items():
         said.setdefault(file, set()).add(name)
     for file in said:
-        real = os.path.realpath(os.path.join(folders[0], file))
-        if os.path.dirname(real) not in folders:
-            raise FormatError(f"{where}: {quote(file)} is a link that leads out of the index's folder")
-        files[file] = _file(real, file, where, caller, source.mapped, budget)
+        files[file] = _file(beside(source.path, file, where), file, where, caller, source.mapped, budget)
     for file, tensors in files.items():
         listed = said[file]
         if missing := [name for name in listed if name not in tensors]:
@@ -65,9 +58,13 @@ def _file(path: str, file: str, where: str, caller: str, mapped: bool, budget: B
         raise
     except OSError as error:  # a folder, a name that no file can have
         raise FormatError(f"{where}: {quote(file)} cannot be opened: {error.strerror or error}") from None
-    if not safetensors.sniff(opened):
-        raise FormatError(f"{opened.where}: is no safetensors file, as {where} says")
-    return safetensors.load_weights(opened, budget)
+    if safetensors.sniff(opened):
+        return safetensors.load_weights(opened, budget)
+    from . import torch
+
+    if not torch.sniff(opened):
+        raise FormatError(f"{opened.where}: is no file of safetensors or of torch, as {where} says")
+    return torch.load_weights(opened, budget)
 
 
 def _some(names: list[str]) -> str:

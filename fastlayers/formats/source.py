@@ -86,6 +86,16 @@ def open_source(source: Any, *, caller: str, mapped: bool, budget: Budget) -> So
     return Source(memoryview(bytes(view)), where)
 
 
+def beside(path: str | bytes, file: str, where: str) -> str:
+    """The path of `file` next to the file at `path`: in its folder or, for links of a cache, where the files are together."""
+    given = os.fsdecode(path)
+    folders = [os.path.realpath(os.path.dirname(given)), os.path.dirname(os.path.realpath(given))]
+    real = os.path.realpath(os.path.join(folders[0], file))
+    if os.path.dirname(real) not in folders:
+        raise FormatError(f"{where}: {quote(file)} is a link that leads out of its folder")
+    return real
+
+
 def quote(value: object) -> str:
     """`value` for an error message: its repr, shortened in length and depth, since names and values come from files."""
     try:

@@ -1,5 +1,5 @@
 """Weights of 16 bits: what rounding to float16 or bfloat16 makes of them, as float32, and as they are stored. The meaning of
-`table.HALVES`.
+`table.HALF_KINDS`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from typing import overload
 import numpy as np
 
 from ..errors import ArgumentError
-from .table import HALVES
+from .table import EXACT_BFLOAT16, HALF_KINDS, HALVES
 
 __all__ = ["LARGEST_HALF", "STORED", "narrowed", "rounded", "widened"]
 
 LARGEST_HALF = 65504.0  # of float16; what is larger would become infinite
 # As what arrays are stored; numpy lacks bfloat16, so there its bits are.
-STORED = {HALVES["float16"]: np.dtype(np.float16), HALVES["bfloat16"]: np.dtype(np.uint16)}
+STORED = {half: np.dtype(np.float16 if half == HALVES["float16"] else np.uint16) for half in HALF_KINDS.values()}
 _ROWS = 256  # that are converted at a time
 
 
@@ -54,8 +54,8 @@ def rounded(array: np.ndarray | None, half: int) -> np.ndarray | None:
     if half == HALVES["float16"]:
         with np.errstate(over="ignore"):
             return array.astype(np.float16).astype(np.float32)
-    if half != HALVES["bfloat16"]:
-        raise ArgumentError(f"half is {half}: expected 0, or one of {HALVES}")
+    if half not in (HALVES["bfloat16"], EXACT_BFLOAT16):
+        raise ArgumentError(f"half is {half}: expected 0, or one of {HALF_KINDS}")
     bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
     odd = bits >> np.uint32(16) & np.uint32(1)
     upper = np.where(np.isnan(array), bits | np.uint32(0x400000), bits + (np.uint32(0x7FFF) + odd)) & np.uint32(0xFFFF0000)

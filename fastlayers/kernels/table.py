@@ -14,7 +14,9 @@ __all__ = [
     "BINARY",
     "BORDERS",
     "COMPARE",
+    "EXACT_BFLOAT16",
     "FUNCTIONS",
+    "HALF_KINDS",
     "HALVES",
     "INTEGER",
     "KERNELS",
@@ -393,6 +395,9 @@ UNARY: dict[str, Unary] = {
 
 # How weights may be stored in 16 bits; the values are those of `enum fl_half_kind`, where 0 is float32.
 HALVES: dict[str, int] = {"float16": 1, "bfloat16": 2}
+# And those of products: of bfloat16 where nothing else is rounded, whatever the processor multiplies.
+EXACT_BFLOAT16 = 3
+HALF_KINDS: dict[str, int] = {**HALVES, "bfloat16 alone": EXACT_BFLOAT16}
 
 _SIGMOID, _TANH = Activation(UNARY["sigmoid"].code), Activation(UNARY["tanh"].code)
 

@@ -136,7 +136,9 @@ def load(
                  "streaming": streaming, "variant": variant}  # fmt: skip
         origin = look(source, given)
     source = _serialized(source)
-    graph, metadata, stored = load_graph(source, format=format, max_bytes=max_bytes, mmap=mmap)
+    graph, metadata, stored = load_graph(
+        source, format=format, max_bytes=max_bytes, mmap=mmap, narrow=not (half or bits or precision == "strict")
+    )
     if not zipmap:
         graph = without_zipmap(graph)
     # Our own file has been optimized before it was written.

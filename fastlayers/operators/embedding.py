@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.halves import STORED, widened
+from ..kernels.table import ARITHMETIC, HALVES, KINDS
 from ..rules.weights import table_rule
-from ._base import INT64, Spec, View, register
+from ._base import FLOAT32, INT64, Spec, View, register
 from ._traits import Traits
+from .fused import half_of
 from .shapes import need_kind
 
 __all__: list[str] = []
@@ -21,21 +24,35 @@ def _infer(n: View) -> list[Spec]:
     weight, ids = n.shape(0), n.shape(1)
     if weight is not None:
         table_rule(n.where, weight)
-    return [Spec(None if weight is None or ids is None else (*ids, weight[1]), n.spec(0).dtype)]
+    return [Spec(None if weight is None or ids is None else (*ids, weight[1]), FLOAT32 if half_of(n) else n.spec(0).dtype)]
 
 
 def _run(n: View, weight: np.ndarray, ids: np.ndarray) -> Sequence[np.ndarray]:
     wrong = ids[(ids < 0) | (ids >= len(weight))]
     if wrong.size:
         raise n.fail(f"id {wrong.reshape(-1)[0]} is out of range: expected 0 to {len(weight) - 1}")
-    return (weight[ids],)
+    return (widened(weight[ids], half_of(n)),)
 
 
 def _lower(n: View, b: Any) -> Any:
     """Inputs: weight, ids."""
-    if not n.float32(0) or n.spec(1).dtype != INT64:
+    half = half_of(n)
+    if n.spec(0).dtype not in (FLOAT32, STORED.get(half)) or n.spec(1).dtype != INT64:
         return False
     count, width = math.prod(n.sizes(1)), n.sizes(0)[1]
+    if n.spec(0).dtype != FLOAT32:
+        table, out = b.input(0), b.output(0)
+        rows = b.temp((1, count, width), table.dtype)
+        b.call("gather", table.view((1, *table.shape)), b.input(1).view((count,)), rows, 2)
+        rows, out = rows.view((count * width,)), out.view((count * width,))
+        if half == HALVES["float16"]:
+            b.call("cast", rows, out, KINDS["float16"], KINDS["float32"])
+        else:  # the upper halves
+            words = b.temp(rows.shape, np.dtype(np.uint32))
+            b.call("cast", rows, words, KINDS["uint16"], KINDS["uint32"])
+            by, bits = b.constant(np.array(16, np.uint32)), out._replace(dtype=words.dtype)
+            b.call("arithmetic", words, by, bits, ARITHMETIC["left"], KINDS["uint32"])
+        return True
     b.call("embedding", b.input(0), b.input(1).view((count,)), b.output(0).view((count, width)))
     return True
 

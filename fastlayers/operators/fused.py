@@ -10,11 +10,11 @@ import numpy as np
 
 from ..ir.graph import Shape
 from ..kernels.halves import STORED
-from ..kernels.table import HALVES, UNARY, Activation
+from ..kernels.table import EXACT_BFLOAT16, HALF_KINDS, HALVES, UNARY, Activation
 from ._base import FLOAT32, View
 from .shapes import broadcast
 
-__all__ = ["IDENTITY", "activation", "finished", "fused", "half_of", "taken", "times", "widened"]
+__all__ = ["EXACT", "IDENTITY", "activation", "finished", "fused", "half_of", "taken", "times", "widened"]
 
 IDENTITY = Activation(UNARY["identity"].code)
 _CODES = {function.code for function in UNARY.values()}
@@ -57,6 +57,10 @@ def finished(n: View, y: np.ndarray, residual: np.ndarray | None = None) -> np.n
     return out
 
 
+# `half` of weights that have 16 bits, with which results are those of float32 to the bit.
+EXACT = {"float16": HALVES["float16"], "bfloat16": EXACT_BFLOAT16}
+
+
 def taken(n: View, halves: tuple[int, ...], *positions: int) -> bool:
     """Whether these inputs (all, by default) are float32, or at `halves` as they are stored in 16 bits."""
     dtypes = (FLOAT32, STORED.get(half_of(n)))
@@ -65,8 +69,8 @@ def taken(n: View, halves: tuple[int, ...], *positions: int) -> bool:
 
 
 def half_of(n: View) -> int:
-    """Storage of the node's weights: 0 for float32, or a number of `kernels.table.HALVES`."""
+    """Storage of the node's weights: 0 for float32, or a number of `kernels.table.HALF_KINDS`."""
     half = n.get("half", 0)
-    if half and (isinstance(half, bool) or half not in HALVES.values()):
-        raise n.fail(f"half is {half!r:.50}: expected 0, or one of {HALVES}")
+    if half and (isinstance(half, bool) or half not in HALF_KINDS.values()):
+        raise n.fail(f"half is {half!r:.50}: expected 0, or one of {HALF_KINDS}")
     return half or 0

@@ -241,11 +241,8 @@ def linear_lower(n: View, b: Builder) -> Any:
     late = residual is not None and residual.shape != shape
     own = out if out.shape == shape else b.temp(shape)
     flat = own.view((_rows(x), weight.shape[0]))
-    half = half_of(n)
-    if half:
-        packed = b.pack("linear_half_pack", lambda: (halves.widened(weight, half), bias, half))
-    else:
-        packed = b.pack("linear_pack", lambda: (weight, bias))
+    more = (half,) if (half := half_of(n)) else ()
+    packed = b.pack("linear_half_pack" if more else "linear_pack", lambda: (weight, bias, *more))
     given = None if residual is None or late else residual.view(flat.shape)
     b.call("linear", x.view((_rows(x), x.shape[-1])), packed, flat, given, IDENTITY if late else fused(n))
     if residual is not None and late:

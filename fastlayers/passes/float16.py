@@ -61,7 +61,8 @@ class _Change(GraphBuilder):
 
     def visit(self, node: Node) -> None:
         """A node, and what it needs before it."""
-        halves = [name for name in node.inputs if name is not None and self.is_half(name)]
+        kept = self.net.known if node.attributes.get("half") else ()  # weights of 16 bits, which kernels take
+        halves = [name for name in node.inputs if name is not None and self.is_half(name) and name not in kept]
         operator = OPERATORS.get(node.op)
         if halves and operator is not None and not self.moved(node, operator, halves) and self.widens(node, operator):
             self.widened(node)

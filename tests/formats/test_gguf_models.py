@@ -188,6 +188,69 @@ def test_the_same_bits_in_every_batch_on_threads_and_from_a_saved_file(kind: str
                 np.testing.assert_array_equal(array, wanted[name][rows])
 
 
+PARTS = [f"model-{i:05}-of-00003.gguf" for i in (1, 2, 3)]
+
+
+def in_parts(folder: Path, **lies: Any) -> Path:
+    """A model in three files, of which the first has the metadata alone; `lies` are pairs of the second."""
+    names = list(made := tensors("Q4_0"))
+    parts: list[list[str]] = [[], names[:5], names[5:]]
+    for i, (file, inside) in enumerate(zip(PARTS, parts, strict=True)):
+        said = {"split.no": i, "split.count": 3, "split.tensors.count": len(names)}
+        pairs = {**METADATA, **said} if not i else {**said, **(lies if i == 1 else {})}
+        (folder / file).write_bytes(gguf({name: made[name] for name in inside}, pairs))
+    return folder / PARTS[0]
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+def test_several_files(tmp_path: Path, mmap: bool) -> None:
+    whole = gguf(tensors("Q4_0"), METADATA)
+    path = in_parts(tmp_path)
+    want, got = (results(fl.load(source, mmap=mmap), IDS % WORDS) for source in (whole, path))
+    for name, array in want.items():
+        np.testing.assert_array_equal(got[name], array)
+    arrays = fl.load_weights(path, mmap=mmap)
+    assert all((arrays[name] == array).all() for name, array in fl.load_weights(whole).items())
+    (tmp_path / "blobs").mkdir()  # a cache has links to files that are together
+    (tmp_path / "s").mkdir()
+    for i, name in enumerate(PARTS):
+        (tmp_path / name).rename(tmp_path / "blobs" / str(i))
+        (tmp_path / "s" / name).symlink_to(tmp_path / "blobs" / str(i))
+    np.testing.assert_array_equal(results(fl.load(tmp_path / "s" / PARTS[0]), IDS % WORDS)["logits"], want["logits"])
+
+
+def test_parts_that_do_not_fit(tmp_path: Path) -> None:
+    def refused(words: str, file: str = PARTS[0]) -> None:
+        for read in (fl.load, fl.load_weights):
+            with pytest.raises(FormatError) as caught:
+                read(tmp_path / file)
+            assert words in str(caught.value)
+
+    in_parts(tmp_path)
+    refused("is file 2 of 3: expected 'model-00001-of-00003.gguf'", PARTS[1])
+    (tmp_path / PARTS[0]).rename(tmp_path / "model.gguf")
+    refused("split.no is 0 and split.count 3: another file is called 'model.gguf'", "model.gguf")
+    (tmp_path / "model.gguf").rename(tmp_path / PARTS[1])
+    refused("another file is called 'model-00002-of-00003.gguf'", PARTS[1])
+    in_parts(tmp_path, **{"split.no": 2})
+    refused("split.no and split.count are (2, 3): expected (1, 3)")
+    in_parts(tmp_path, **{"split.count": 4})
+    refused("split.no and split.count are (1, 4)")
+    in_parts(tmp_path)
+    second = tmp_path / PARTS[1]
+    second.write_bytes(gguf({"output.weight": tensors("Q4_0")["output.weight"]}, {"split.no": 1, "split.count": 3}))
+    refused("split.tensors.count is 12: the 3 files have 8 tensors")
+    content = second.read_bytes().replace(b"split.no" + bytes([4, 0, 0, 0, 1]), b"split.no" + bytes([4, 0, 0, 0, 2]))
+    (tmp_path / PARTS[2]).write_bytes(content)
+    refused("has tensors that a file before it has: 'output.weight'")
+    (tmp_path / PARTS[2]).unlink()
+    refused("'model-00003-of-00003.gguf' is not there, next to it")
+    (tmp_path / PARTS[2]).symlink_to("/etc/hostname")
+    refused("'model-00003-of-00003.gguf' is a link that leads out of its folder")
+    (tmp_path / PARTS[0]).write_bytes(changed({"split.count": 1 << 20}))
+    refused("split.count is")
+
+
 # ---- what is refused ----------------------------------------------------------------------------------------------------
 
 
@@ -203,7 +266,7 @@ REFUSED: dict[str, tuple[bytes, type[Error], str]] = {
     "no architecture": (changed({"general.architecture": None}), UnsupportedError, "architecture is None: supported are"),
     "another architecture": (changed({"general.architecture": "rwkv7"}), UnsupportedError, "is 'rwkv7': supported are bert"),
     "an architecture that is a list": (changed({"general.architecture": ["llama"]}), UnsupportedError, "architecture is "),
-    "a part": (changed({"split.count": 2}), UnsupportedError, "llama-gguf-split --merge"),
+    "a part": (changed({"split.count": 2}), UnsupportedError, "is one of 2 files: pass the path of the first"),
     "a vocabulary": (gguf({}, METADATA), FormatError, "is it a vocabulary alone?"),
     "no width": (changed({"llama.embedding_length": None}), FormatError, "has no llama.embedding_length: expected an integer"),
     "a width that is text": (changed({"llama.embedding_length": "256"}), UnsupportedError, "embedding_length is '256'"),
@@ -231,6 +294,11 @@ REFUSED: dict[str, tuple[bytes, type[Error], str]] = {
     "a block too many": (changed(tensors={"blk.1.attn_norm.weight": (0, (256,), bytes(1024))}), FormatError,
                          "weights that its network does not know: 'model.layers.1.input_layernorm.weight'"),
     "a matrix of three axes": (changed(tensors={"output.weight": (2, (1, 40, 256), bytes(40 * 8 * 18))}), FormatError, "lm_head"),
+    "a matrix of queries, keys and values of 255 rows": (
+        changed(without="blk.0.attn_q.weight", tensors={"blk.0.attn_qkv.weight": (2, (255, 256), bytes(255 * 8 * 18))}),
+        FormatError, "expected rows for 1 parts of 8 heads"),
+    "queries, keys and values twice": (
+        changed(tensors={"blk.0.attn_qkv.weight": (2, (512, 256), bytes(512 * 8 * 18))}), FormatError, "attn_qkv.weight'"),
     "frequencies of two axes": (changed(tensors={"rope_freqs.weight": (0, (2, 1), bytes(8))}), FormatError, "a vector of F32"),
     "frequencies of another length": (changed(tensors={"rope_freqs.weight": F32_2}), FormatError, "32 positive numbers"),
     "frequencies of 0": (changed(tensors={"rope_freqs.weight": (0, (32,), bytes(128))}), FormatError, "32 positive numbers"),

@@ -69,7 +69,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "an empty map": ({"weight_map": {}}, "must map names"),
     "a number for a file": ({"weight_map": {"a": 3}}, "must map names"),
     "no JSON": ('{"weight_map": {', "not valid JSON"),
-    "another file": ({"weight_map": {"a": "model.safetensors.index.json"}}, "is no safetensors file"),
+    "another file": ({"weight_map": {"a": "model.safetensors.index.json"}}, "is no file of safetensors or of torch"),
 }
 
 

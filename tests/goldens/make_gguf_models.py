@@ -62,6 +62,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
                                                                "partial_rotary_factor": 1.0}}),
     "phi3, long": ("Phi3ForCausalLM", {**GROUPED, "rope_parameters": LONG, "original_max_position_embeddings": 16}),
     "stablelm": ("StableLmForCausalLM", {**GROUPED, "use_qkv_bias": True}),
+    "stablelm, norms, fused": ("StableLmForCausalLM", {
+        **GROUPED, "use_qkv_bias": True, "qk_layernorm": True, "use_parallel_residual": True,
+    }),
+    "llama, fused": ("LlamaForCausalLM", {**GROUPED, "attention_bias": True, "num_hidden_layers": 1}),
     "gpt2": ("GPT2LMHeadModel", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "vocab_size": 50}),
     "gptneox": ("GPTNeoXForCausalLM", SIZES),
     "bert": ("BertModel", {**SIZES, "type_vocab_size": 2}),
@@ -87,15 +91,23 @@ def as_q8_0(gguf: Any, model: Any) -> None:
             weight.data = torch.from_numpy(np.ascontiguousarray(rows.T if turned else rows))
 
 
-def converted(folder: Path, plain: bool) -> Path:
-    """The file that the converter makes of a folder: of Q8_0, or as it is."""
+def converted(folder: Path, plain: bool, fused: bool) -> Path:
+    """The file that the converter makes of a folder: of Q8_0, or as it is; queries, keys and values may be one tensor."""
     from conversion import get_model_class  # type: ignore[import-not-found]
     from conversion.base import ModelBase, ModelType, get_model_architecture, gguf  # type: ignore[import-not-found]
 
     kind = get_model_class(get_model_architecture(ModelBase.load_hparams(folder, False), ModelType.TEXT))
     kind.set_vocab = lambda self: self._set_vocab_none()
+    modify = kind.modify_tensors
+
+    def modified(*given: Any) -> Any:
+        """The tensors, and those that newer converters lose: StableLM's norms are a generator that a generator returns."""
+        lost = yield from modify(*given)
+        yield from lost or ()
+
+    kind.modify_tensors = modified
     types, out = gguf.LlamaFileType, folder / f"{'plain' if plain else 'model'}.gguf"
-    made = kind(folder, types.ALL_F32 if plain else types.MOSTLY_Q8_0, out, eager=True)
+    made = kind(folder, types.ALL_F32 if plain else types.MOSTLY_Q8_0, out, eager=True, **({"fuse_qkv": True} if fused else {}))
     made.hparams.update(OLDER.get(type(made).__name__, {}))
     if plain and kind.__name__ not in ("LlamaModel", "SmolLM3Model"):  # which say it themselves
         made.gguf_writer.add_vocab_size(50)
@@ -132,9 +144,9 @@ def main() -> None:
             model.save_pretrained(folder)
             (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": dict.fromkeys(map(str, range(50)))},
                                                                "added_tokens": []}))  # fmt: skip
-            content = converted(folder, False).read_bytes()
+            content = converted(folder, False, "fused" in name).read_bytes()
             if kind != "BertModel":
-                held[f"{name}/llama.cpp"] = by_llama_cpp(converted(folder, True))
+                held[f"{name}/llama.cpp"] = by_llama_cpp(converted(folder, True, "fused" in name))
         with torch.no_grad():
             wanted = model(input_ids=torch.from_numpy(IDS))
         wanted = wanted.last_hidden_state if kind == "BertModel" else wanted.logits

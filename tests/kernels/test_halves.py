@@ -8,10 +8,10 @@ import pytest
 import fastlayers as fl
 from fastlayers.errors import ArgumentError
 from fastlayers.kernels import dispatch
-from fastlayers.kernels.halves import rounded
+from fastlayers.kernels.halves import narrowed, rounded, widened
 from fastlayers.kernels.reference import gemm as reference
 from fastlayers.kernels.reference import recurrent as recurrent_reference
-from fastlayers.kernels.table import HALVES, UNARY, Activation, GruOptions, LstmOptions, RnnOptions
+from fastlayers.kernels.table import EXACT_BFLOAT16, HALVES, UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 
 BRAIN = HALVES["bfloat16"]
 IDENTITY, RELU, GELU = (Activation(UNARY[name].code) for name in ("identity", "relu", "gelu"))
@@ -36,8 +36,9 @@ def test_rounding_is_to_nearest_even() -> None:
     quiet = np.array([0x7F800001], np.uint32).view(np.float32)  # its upper half alone would be infinity
     assert np.isnan(rounded(quiet, BRAIN)).all()
     np.testing.assert_array_equal(rounded(normal(99), 1), normal(99).astype(np.float16).astype(np.float32))
-    with pytest.raises(ArgumentError, match="half is 3"):
-        rounded(normal(2), 3)
+    np.testing.assert_array_equal(rounded(between, EXACT_BFLOAT16), rounded(between, BRAIN))
+    with pytest.raises(ArgumentError, match="half is 4"):
+        rounded(normal(2), 4)
 
 
 def linear(
@@ -60,6 +61,18 @@ def test_products_agree_with_the_reference(variant: str, half: int) -> None:
             found = linear(x, weight, b, half, r, act)
             # float32 sums of at most 513 terms of magnitude 1
             np.testing.assert_allclose(found, want, rtol=2e-5, atol=2e-5, err_msg=f"{m} {k} {n}")
+
+
+@pytest.mark.parametrize("half", [HALVES["float16"], EXACT_BFLOAT16])
+def test_weights_that_have_16_bits_give_the_bits_of_the_same_in_float32(variant: str, half: int) -> None:
+    pack = dispatch.kernel("linear_pack")
+    for m, k, n in SIZES:
+        stored, bias, residual, x = narrowed(normal(n, k), half), normal(n), normal(m, n), normal(m, k, seed=1)
+        want, wide = np.empty((m, n), np.float32), widened(stored, half)
+        dispatch.kernel("linear")(x, pack(wide, bias), want, residual, RELU)
+        for weight in (stored, np.asfortranarray(stored), wide):
+            weight = weight if variant.startswith("aot") else np.ascontiguousarray(weight)
+            np.testing.assert_array_equal(linear(x, weight, bias, half, residual, RELU), want, err_msg=f"{m} {k} {n}")
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)

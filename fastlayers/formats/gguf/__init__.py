@@ -1,6 +1,7 @@
 """Reading GGUF: descriptions and weights in blocks of few bits, by a bounds-checked reader of our own.
 
-bytes -> `parse` (metadata, and where each tensor is; `types` has their types) -> `tensors` (arrays, or blocks in place)
+bytes -> `parse` (metadata, and where each tensor is; `types` has their types) -> `parts` (those of several files together)
+-> `tensors` (arrays, or blocks in place)
 
 `network` makes a graph: `families` has transformers' words and names for an architecture's, `matrix` writes products with blocks.
 """
@@ -29,11 +30,10 @@ def sniff(source: Source) -> bool:
 
 def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
     """Every tensor by its name: quantized ones as float32, the others as they are stored."""
-    from .parse import parse
+    from .parts import whole
     from .tensors import read
 
-    file = parse(source, budget)
-    return {name: read(file, tensor, budget) for name, tensor in file.tensors.items()}
+    return {name: read(tensor, budget) for name, tensor in whole(source, budget).tensors.items()}
 
 
 def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str]]:

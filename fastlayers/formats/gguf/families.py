@@ -132,6 +132,8 @@ _NORMS = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"
 _AFTER = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
 
 _LLAMA = {**_OUTER, **_blocks("model.layers", {**_NORMS, **_ATTENTION, **_FEED})}
+# Tensors of a norm have a row for each head ({e}).
+_STABLELM = {**_LLAMA, **_blocks("model.layers", {f"attn_{p}_norm": f"self_attn.{p}_layernorm.norms.{{e}}" for p in "qk"})}
 _OLMO2 = {**_OUTER, **_blocks("model.layers", {**_ATTENTION, **_FEED, **_AFTER})}
 _GEMMA2 = {**_OUTER, **_blocks("model.layers", {
     **_ATTENTION, **_FEED, **_AFTER, "attn_norm": "input_layernorm", "ffn_norm": "pre_feedforward_layernorm",
@@ -231,7 +233,8 @@ def _llama(w: Words, c: dict[str, Any]) -> None:
     if experts := w.count("expert_count", 0):
         c.update(model_type="mixtral", num_local_experts=experts, num_experts_per_tok=w.count("expert_used_count"))
     else:
-        c["attention_bias"], c["mlp_bias"] = w.has("blk.0.attn_q.bias"), w.has("blk.0.ffn_up.bias")
+        c["attention_bias"] = w.has("blk.0.attn_q.bias") or w.has("blk.0.attn_qkv.bias")
+        c["mlp_bias"] = w.has("blk.0.ffn_up.bias")
 
 
 def _qwen3(w: Words, c: dict[str, Any]) -> None:
@@ -307,11 +310,9 @@ def _stablelm(w: Words, c: dict[str, Any]) -> None:
     c.update(
         num_key_value_heads=w.count("attention.head_count_kv", c["num_attention_heads"]), rope_parameters=_rope(w),
         partial_rotary_factor=w.turned / w.head, use_parallel_residual=w.flag("use_parallel_residual", True),
-        use_qkv_bias=w.has("blk.0.attn_q.bias"), qk_layernorm=w.has("blk.0.attn_q_norm.weight"),
+        use_qkv_bias=w.has("blk.0.attn_q.bias") or w.has("blk.0.attn_qkv.bias"), qk_layernorm=w.has("blk.0.attn_q_norm.weight"),
     )  # fmt: skip
     c["use_parallel_residual"] = not w.has("blk.0.ffn_norm.weight")  # as llama.cpp goes by
-    if c["qk_layernorm"]:
-        raise UnsupportedError(f"{w.where}: is a stablelm with norms of queries and keys: not supported")
 
 
 def _gpt2(w: Words, c: dict[str, Any]) -> None:
@@ -350,7 +351,7 @@ FAMILIES: dict[str, Family] = {
     "gemma2": Family("gemma2", _GEMMA2, _gemma2, shifted=True),
     "gemma3": Family("gemma3_text", _GEMMA2, _gemma3, shifted=True),
     "phi3": Family("phi3", _PHI3, _phi3),
-    "stablelm": Family("stablelm", _LLAMA, _stablelm),
+    "stablelm": Family("stablelm", _STABLELM, _stablelm),
     "gpt2": Family("gpt2", _GPT2, _gpt2, turns="attn_qkv attn_output ffn_up ffn_down"),
     "gptneox": Family("gpt_neox", _NEOX, _neox, gathered="attn_qkv"),
     "bert": Family("bert", _BERT, _bert, head=""),

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._arrays import Array
 from ..budget import Budget
-from .parse import File, Tensor
+from .parse import Tensor
 from .tensors import raw_rows, read
 
 if TYPE_CHECKING:
@@ -17,18 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["Matrix", "part"]
 
 
-def part(tensor: Tensor, first: int, count: int, width: int) -> Tensor:
-    """`count` rows of `width` from row `first` on, as a matrix."""
-    size = tensor.kind.bytes_of((count, width), tensor.where)
-    start = tensor.start + first * (size // count if count else 0)
-    return tensor._replace(name=f"{tensor.name}[{first}]", shape=(count, width), start=start, size=size)
+def part(tensor: Tensor, first: int, *shape: int) -> Tensor:
+    """The tensor of a shape that begins with row `first`, of as many values as the shape's last axis has (one for a vector)."""
+    before, size = (tensor.kind.bytes_of(axes, tensor.where) for axes in ((first, *shape[1:]), shape))
+    return tensor._replace(name=f"{tensor.name}[{first}]", shape=shape, start=tensor.start + before, size=size)
 
 
 class Matrix:
     """A quantized matrix (n, k) of one network, whose blocks stay in the file.
 
     Args:
-        file: the file.
         tensor: one of two axes.
         budget: pays where it becomes an array.
         order: which row of the file is each row; None: the same.
@@ -36,13 +34,13 @@ class Matrix:
 
     dtype = np.dtype(np.float32)  # of the array
 
-    def __init__(self, file: File, tensor: Tensor, budget: Budget, order: Array | None = None) -> None:
-        self.file, self.tensor, self.budget, self.order = file, tensor, budget, order
+    def __init__(self, tensor: Tensor, budget: Budget, order: Array | None = None) -> None:
+        self.tensor, self.budget, self.order = tensor, budget, order
         self.shape = tensor.shape
         self._name = ""  # of the constant: a table of words may be the matrix of the scores, too
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
-        found = read(self.file, self.tensor, self.budget)
+        found = read(self.tensor, self.budget)
         return found if self.order is None else found[self.order]
 
     def linear(self, n: Network, x: str, bias: str | None) -> str:
@@ -56,5 +54,5 @@ class Matrix:
 
     def _blocks(self, n: Network) -> str:
         if not self._name:
-            self._name = n.constant(raw_rows(self.file, self.tensor), self.tensor.name)
+            self._name = n.constant(raw_rows(self.tensor), self.tensor.name)
         return self._name

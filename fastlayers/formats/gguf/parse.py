@@ -31,7 +31,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 class Tensor(NamedTuple):
-    """One tensor: its shape as numpy has it (rows first), and where its bytes are."""
+    """One tensor: its shape as numpy has it (rows first), and where its bytes are in which file."""
 
     name: str
     where: str
@@ -39,6 +39,7 @@ class Tensor(NamedTuple):
     shape: tuple[int, ...]
     start: int
     size: int
+    view: memoryview
 
 
 class _Listed(NamedTuple):
@@ -235,7 +236,7 @@ def _tensors(reader: _Reader, count: int, alignment: int) -> dict[str, Tensor]:
         end = position + size
         if end > len(reader.view):
             raise FormatError(f"{here}: ends at byte {end}, the file has {len(reader.view)}: truncated?")
-        tensors[name] = Tensor(name, here, kind, shape, position, size)
+        tensors[name] = Tensor(name, here, kind, shape, position, size, reader.view)
         position = end + -end % alignment
     if len(reader.view) not in (end, position):
         raise FormatError(f"{where}: {len(reader.view) - end} bytes follow the last tensor, expected {position - end}")

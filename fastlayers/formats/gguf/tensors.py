@@ -6,20 +6,20 @@ import numpy as np
 
 from .._arrays import Array, decode
 from ..budget import Budget
-from .parse import File, Tensor
+from .parse import Tensor
 
 __all__ = ["raw_rows", "read"]
 
 
-def raw_rows(file: File, tensor: Tensor) -> Array:
+def raw_rows(tensor: Tensor) -> Array:
     """The blocks of a quantized matrix, (rows, bytes), in place."""
-    found = np.frombuffer(file.view, np.uint8)[tensor.start : tensor.start + tensor.size]
+    found = np.frombuffer(tensor.view, np.uint8)[tensor.start : tensor.start + tensor.size]
     return found.reshape(tensor.shape[0], -1) if tensor.size else found.reshape(tensor.shape[0], 0)
 
 
-def read(file: File, tensor: Tensor, budget: Budget) -> Array:
+def read(tensor: Tensor, budget: Budget) -> Array:
     """A tensor's array, read-only: quantized ones as float32, with the bits of ggml's own functions."""
-    view, blocks = file.view[tensor.start : tensor.start + tensor.size], tensor.kind.blocks
+    view, blocks = tensor.view[tensor.start : tensor.start + tensor.size], tensor.kind.blocks
     if tensor.kind.codec:
         return decode(view, tensor.kind.codec, tensor.shape, budget, tensor.where)
     assert blocks is not None

@@ -9,8 +9,10 @@ import numpy as np
 
 from ...errors import FormatError, LimitError, UnsupportedError
 from ...ir.graph import Graph, Node, Value, needed
+from ...operators.fused import EXACT
 from ...operators.graphs import GraphBuilder
 from ...operators.shapes import NUMBERS
+from .._arrays import BFLOAT16
 from ..source import quote
 from .config import Config
 from .weights import Weights
@@ -132,7 +134,8 @@ class Network:
         summand = self.vector(own, int(found.shape[0])) if has else None
         if not isinstance(found, np.ndarray):
             return str(found.linear(self, x, summand))
-        return self.op("Linear", x, self.parameter(matrix, *found.shape), summand)
+        held, half = self.stored(self.weights.matrix(matrix, *found.shape), matrix, matrix)
+        return self.op("Linear", x, held, summand, **half)
 
     def linears(self, name: str, x: str, *sizes: int, bias: bool | None = None) -> tuple[str, ...]:
         """Several linear layers whose rows a checkpoint has one after the other in one matrix."""
@@ -140,7 +143,7 @@ class Network:
         if not isinstance(found, np.ndarray):
             return self.split(self.linear(name, x, sum(sizes), bias), *sizes)
         has = f"{name}.bias" in self.weights if bias is None else bias
-        matrix, summand = self.weights.take(f"{name}.weight", *found.shape), None
+        matrix, summand = self.weights.matrix(f"{name}.weight", *found.shape), None
         if has:
             summand = self.weights.take(f"{name}.bias", sum(sizes))
         made, start = [], 0
@@ -153,21 +156,35 @@ class Network:
     def product(self, x: str, matrix: np.ndarray, name: str, bias: np.ndarray | None = None) -> str:
         """x Wᵀ + b with arrays that are made of a checkpoint's."""
         summand = None if bias is None else self.constant(bias, f"{name}.bias")
-        return self.op("Linear", x, self.constant(matrix, f"{name}.weight"), summand)
+        held, half = self.stored(matrix, f"{name}.weight")
+        return self.op("Linear", x, held, summand, **half)
+
+    def stored(self, matrix: np.ndarray, name: str, key: str = "") -> tuple[str, dict[str, int]]:
+        """A matrix as a constant, once for a key, and the attribute that says of which 16 bits it is."""
+        kind = "bfloat16" if matrix.dtype == BFLOAT16 else matrix.dtype.name
+        half = {"half": EXACT[kind]} if kind in EXACT else {}
+        if key not in self._constants:
+            made = self.constant(matrix.view(np.uint16) if matrix.dtype == BFLOAT16 else matrix, name)
+            if not key:
+                return made, half
+            self._constants[key] = made
+        return self._constants[key], half
 
     def embedding(self, name: str, ids: str, rows: int, width: int) -> str:
         """Rows of a table; one of few bits writes the node with `rows(network, ids)`."""
         found = self.weights.raw(name, rows, width)
         if not isinstance(found, np.ndarray):
             return str(found.rows(self, ids))
-        return self.op("Embedding", self.parameter(name, rows, width), ids)
+        table, half = self.stored(self.weights.matrix(name, rows, width), name, name)
+        return self.op("Embedding", table, ids, **half)
 
     def parameter(self, name: str, *shape: int | None) -> str:
         """A weight as a constant, once."""
         array = self.weights.take(name, *shape)
-        if name not in self._constants:
-            self._constants[name] = self.constant(array, name)
-        return self._constants[name]
+        key = f"{name} as float32"
+        if key not in self._constants:
+            self._constants[key] = self.constant(array, name)
+        return self._constants[key]
 
     def vector(self, name: str, size: int) -> str:
         """A vector of weights as a constant."""

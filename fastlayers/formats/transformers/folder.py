@@ -1,4 +1,4 @@
-"""A checkpoint's folder: config.json, and weights in safetensors, one file or several with an index, or in pytorch_model.bin."""
+"""A checkpoint's folder: config.json, and weights in safetensors or pytorch_model.bin, one file or several with an index."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from . import family_of, network
 __all__ = ["load_graph", "read_json"]
 
 CONFIG = "config.json"
-_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
+_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 _LONGEST = 1 << 24  # bytes of a config.json; those with ten thousand labels have less
 _DEEPEST = 32  # levels of objects and lists
 _PARSE_FACTOR = 48  # bytes of memory for a byte of JSON; see `safetensors`
 
 
-def load_graph(path: str, *, max_bytes: int, mmap: bool) -> tuple[Graph, dict[str, str]]:
+def load_graph(path: str, *, max_bytes: int, mmap: bool, narrow: bool = False) -> tuple[Graph, dict[str, str]]:
     """The network of the folder, and its metadata: `model_type` and the first of `architectures`."""
     where = f"load: {path if len(path) <= 120 else '...' + path[-120:]}"
     budget = Budget(max_bytes, "load")
+    budget.narrow = narrow
     if not os.path.isfile(os.path.join(path, CONFIG)):
         raise FormatError(f"{where}: is a folder without {CONFIG}: expected a checkpoint of transformers, or a file")
     config = read_json(path, CONFIG, where, budget)

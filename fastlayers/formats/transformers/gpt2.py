@@ -49,7 +49,7 @@ def turned(n: Network, name: str, x: str, *sizes: int) -> tuple[str, ...]:
     total = sum(sizes)
     if not isinstance(n.weights.arrays.get(f"{name}.weight"), np.ndarray):
         return n.linears(name, x, *sizes)
-    matrix, bias = n.weights.take(f"{name}.weight", n.width(x), total), n.weights.take(f"{name}.bias", total)
+    matrix, bias = n.weights.matrix(f"{name}.weight", n.width(x), total), n.weights.take(f"{name}.bias", total)
     n.weights.budget.take(matrix.nbytes, f"{n.config.where}: weight {name}")
     made, start = [], 0
     for i, size in enumerate(sizes):

@@ -46,7 +46,7 @@ def apart(n: Network, name: str, x: str, heads: int, bias: bool) -> tuple[str, s
     if not isinstance(n.weights.raw(f"{name}.weight", 3 * width, width), np.ndarray):
         y = n.reshape(n.linear(name, x, 3 * width, bias), 0, 0, heads, 3 * width // heads)
         return tuple(n.reshape(part, 0, 0, width) for part in n.split(y, *(width // heads,) * 3))  # type: ignore[return-value]
-    matrix = n.weights.take(f"{name}.weight", 3 * width, width).reshape(heads, 3, -1, width)
+    matrix = n.weights.matrix(f"{name}.weight", 3 * width, width).reshape(heads, 3, -1, width)
     summand = n.weights.take(f"{name}.bias", 3 * width).reshape(heads, 3, -1) if bias else None
     n.weights.budget.take(matrix.nbytes, f"{n.config.where}: weight {name}")
     made = []

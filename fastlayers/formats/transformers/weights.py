@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError
+from .._arrays import BFLOAT16, widened
 from ..budget import Budget
 from ..source import quote
 
@@ -68,12 +69,16 @@ class Weights:
             return np.asarray(found)
         full = self.full(name)
         if full not in self._wide:
-            if found.dtype.kind != "f":
+            if found.dtype.kind != "f" and found.dtype != BFLOAT16:
                 raise FormatError(f"{self.where}: weight {quote(full)} has dtype {found.dtype}: expected floats")
-            wide = self.budget.empty(found.shape, np.float32, f"{self.where}: weight {quote(full)}")
-            wide[...] = found
-            self._wide[full] = wide
+            self._wide[full] = widened(found, self.budget, f"{self.where}: weight {quote(full)}")
         return np.asarray(self._wide[full])
+
+    def matrix(self, name: str, *shape: int | None) -> np.ndarray:
+        """A matrix for `Network.product`: one of 16 bits stays so where that is wanted."""
+        found = self.raw(name, *shape)
+        stays = self.budget.narrow and found.dtype in (np.float16, BFLOAT16)
+        return np.asarray(found) if stays else self.take(name, *shape)
 
     def check(self, unused: str = "") -> None:
         """Raises FormatError if there are weights that nothing has read; `unused`, a pattern, are those of other heads."""

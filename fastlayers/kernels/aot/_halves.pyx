@@ -2,14 +2,14 @@
 
 from libc.stdint cimport int64_t, uint16_t
 
-from ._engine cimport FL_BRAIN, FL_KC, FL_PANEL, fl_epilogue, fl_half_block, fl_kernels, fl_run, level
+from ._engine cimport FL_HALF, FL_KC, FL_PANEL, fl_epilogue, fl_half_block, fl_kernels, fl_run, level
 
 cdef enum:
     ROWS = 256  # of a call of the level's `block`
 
 
 cdef inline int64_t even(int kind, int64_t k) noexcept nogil:
-    return k + (k & 1) if kind == FL_BRAIN else k
+    return k if kind == FL_HALF else k + (k & 1)
 
 
 cdef int64_t halves_size(int kind, int64_t n, int64_t k) noexcept nogil:

@@ -5,10 +5,11 @@ from libc.math cimport fmax
 from libc.stdint cimport int64_t, uint16_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
+import numpy as np
 
 from ._engine cimport (
     FL_KC, FL_PANEL, RELEASE_GIL, WEIGHT_WORK,
-    empty, enabled, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, parallel_whole, release, workers,
+    empty, enabled, FL_HALF, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, parallel_whole, release, workers,
 )
 from ._fit cimport Fit, fit_of
 from ._halves cimport half_product, halves_size, pack_halves
@@ -17,7 +18,8 @@ from ._space cimport even, shared
 from ._step cimport make_step, run_plan
 
 from ...errors import ArgumentError, DTypeError
-from ..table import HALVES
+from ..halves import STORED
+from ..table import HALF_KINDS
 
 cnp.import_array()
 
@@ -315,14 +317,56 @@ def linear_restore(cnp.ndarray weight__nk, cnp.ndarray bias__n, cnp.ndarray stor
     return packed
 
 
+cdef struct Narrow:
+    const uint16_t *w
+    uint16_t *to
+    int64_t n, k, stride_n, stride_k
+    int half
+
+
+cdef void narrow_task(void *context, int64_t panel, int worker) noexcept nogil:
+    """A panel of weights that have 16 bits already."""
+    cdef const Narrow *p = <const Narrow *>context
+    cdef const uint16_t *w = p.w + panel * FL_PANEL * p.stride_n
+    cdef int64_t panels = (p.n + FL_PANEL - 1) // FL_PANEL, cols = min(<int64_t>FL_PANEL, p.n - panel * FL_PANEL), k0 = 0, klen, size, t, j
+    cdef int64_t pair = 1 if p.half == FL_HALF else 2
+    cdef uint16_t *to
+    while k0 < p.k:
+        klen = min(<int64_t>FL_KC, p.k - k0)
+        size = (klen + pair - 1) // pair * pair
+        to = p.to + (panels * k0 + panel * size) * FL_PANEL
+        if cols < FL_PANEL or size > klen:
+            memset(to, 0, size * FL_PANEL * sizeof(uint16_t))
+        for j in range(cols):
+            for t in range(klen):
+                to[(t // pair * FL_PANEL + j) * pair + t % pair] = w[j * p.stride_n + (k0 + t) * p.stride_k]
+        k0 += klen
+
+
 def linear_half_pack(cnp.ndarray weight__nk, cnp.ndarray bias__n, int half):
-    """`linear_pack` with weights stored in 16 bits; `half` is one of `table.HALVES`."""
-    if half not in HALVES.values():
-        raise ArgumentError(f"linear_half_pack: half is {half}: expected one of {HALVES}")
-    cdef PackedLinear packed = linear_restore(weight__nk, bias__n, None)
+    """`linear_pack` with weights stored in 16 bits; `half` is one of `table.HALF_KINDS`. They may be so already: see `halves.STORED`."""
+    if half not in HALF_KINDS.values():
+        raise ArgumentError(f"linear_half_pack: half is {half}: expected one of {HALF_KINDS}")
+    cdef Narrow p
+    cdef int64_t panels
+    stored = weight__nk.dtype == STORED[half]
+    # float32 weights of none, for the bias, where they have 16 bits
+    cdef PackedLinear packed = linear_restore(np.empty((weight__nk.shape[0], 0), np.float32) if stored else weight__nk, bias__n, None)
+    packed.k = weight__nk.shape[1]
     packed.halves = <uint16_t *>need(halves_size(half, packed.n, packed.k) * sizeof(uint16_t), "linear_half_pack")
-    with nogil:
-        pack_halves(half, packed.panels.data, packed.n, packed.k, packed.halves)
+    if stored:
+        PACK.check(NULL, (weight__nk, bias__n), 0)
+        weight__nk = weight__nk if weight__nk.flags.aligned and weight__nk.flags.forc else np.ascontiguousarray(weight__nk)
+        p.w, p.to, p.half, p.n, p.k = <const uint16_t *>cnp.PyArray_DATA(weight__nk), packed.halves, half, packed.n, packed.k
+        p.stride_n, p.stride_k = p.k, 1
+        if not weight__nk.flags.c_contiguous:
+            p.stride_n, p.stride_k = 1, p.n
+        panels = (p.n + FL_PANEL - 1) // FL_PANEL
+        with nogil:
+            parallel_whole(narrow_task, &p, panels, workers(panels, <double>PACK_WORK * p.n * p.k))
+    else:
+        with nogil:
+            pack_halves(half, packed.panels.data, packed.n, packed.k, packed.halves)
     packed.half, packed.panels = half, None
     return packed
 

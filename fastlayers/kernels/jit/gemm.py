@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..fits import fits
-from ..halves import rounded
+from ..halves import rounded, widened
 from ..table import Activation
 from ._njit import call, kernel
 from ._records import Act, Columns, End, Lines
@@ -41,8 +41,8 @@ def linear_pack(weight__nk: np.ndarray, bias__n: np.ndarray | None) -> Packed:
 
 
 def linear_half_pack(weight__nk: np.ndarray, bias__n: np.ndarray | None, half: int) -> Packed:
-    """`linear_pack` with weights of the values that are stored in 16 bits; `half` is one of `table.HALVES`."""
-    return linear_pack(rounded(weight__nk, half), bias__n)
+    """`linear_pack` with weights of the values that are stored in 16 bits; `half` is one of `table.HALF_KINDS`."""
+    return linear_pack(rounded(widened(weight__nk, half), half), bias__n)
 
 
 class Plan(NamedTuple):

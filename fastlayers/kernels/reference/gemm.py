@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._tuples import NamedTuple
 from ..fits import fits
-from ..halves import rounded
+from ..halves import rounded, widened
 from ..table import Activation
 from .activation import unary
 
@@ -29,8 +29,8 @@ def linear_pack(weight__nk: FloatArray, bias__n: FloatArray | None) -> Packed:
 
 
 def linear_half_pack(weight__nk: FloatArray, bias__n: FloatArray | None, half: int) -> Packed:
-    """`linear_pack` with weights rounded to what is stored in 16 bits; `half` is one of `table.HALVES`."""
-    return linear_pack(rounded(weight__nk, half), bias__n)
+    """`linear_pack` with weights rounded to what is stored in 16 bits; `half` is one of `table.HALF_KINDS`."""
+    return linear_pack(rounded(widened(weight__nk, half), half), bias__n)
 
 
 def linear(

@@ -19,9 +19,9 @@ from fastlayers.formats.transformers import FAMILIES, network
 
 from ...each import each
 from ...goldens.transformers_cases import CASES, weights
-from ..build import safetensors_of
+from ..build import safetensors, safetensors_of
 from ..torch_build import dict_, storage, tensor, zipped
-from .checkpoints import compare, golden, named, written
+from .checkpoints import compare, golden, named, pieces, written
 
 
 def rewritten(folder: Path, **arrays: Any) -> Path:
@@ -57,28 +57,69 @@ def test_shards(tmp_path: Path) -> None:
     refused(tmp_path, FormatError, "no plain one")
 
 
-def test_an_old_file_of_torch(tmp_path: Path) -> None:
+def of_torch(arrays: dict[str, np.ndarray]) -> bytes:
+    strides = {name: tuple(step // 4 for step in a.strides) for name, a in arrays.items()}
+    made = {name: tensor(storage(name, a.size), a.shape, strides[name]) for name, a in arrays.items()}
+    return zipped(dict_(made), {name: a.tobytes() for name, a in arrays.items()})
+
+
+def test_old_files_of_torch(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     arrays = weights(golden("bert")[1])
-    strides = {name: tuple(step // 4 for step in a.strides) for name, a in arrays.items()}
-    made = {name: tensor(storage(name, a.size), a.shape, strides[name]) for name, a in arrays.items()}
-    content = zipped(dict_(made), {name: a.tobytes() for name, a in arrays.items()})
-    (tmp_path / "pytorch_model.bin").write_bytes(content)
+    (tmp_path / "pytorch_model.bin").write_bytes(of_torch(arrays))
     compare("bert", fl.load(tmp_path), golden("bert")[2])
+    (tmp_path / "pytorch_model.bin").unlink()
+    names = sorted(arrays)
+    files = {"pytorch_model-00001-of-00002.bin": names[::2], "pytorch_model-00002-of-00002.bin": names[1::2]}
+    for file, inside in files.items():
+        (tmp_path / file).write_bytes(of_torch({name: arrays[name] for name in inside}))
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": {name: file for file, inside in files.items() for name in inside}}))
+    compare("bert", fl.load(tmp_path), golden("bert")[2])
+    (tmp_path / "pytorch_model-00002-of-00002.bin").write_bytes(b"import os")
+    refused(tmp_path, FormatError, "is no file of safetensors or of torch, as ")
 
 
-@pytest.mark.parametrize("mmap", [True, False])
-def test_weights_of_16_bits_are_widened(tmp_path: Path, mmap: bool) -> None:
-    """The results are those of the same values in float32, and of the same bits."""
-    rough = {name: a.astype(np.float16) for name, a in weights(golden("llama")[1]).items()}
-    for name, arrays in (("wide", {n: a.astype(np.float32) for n, a in rough.items()}), ("half", rough)):
-        (tmp_path / name).mkdir()
-        written(tmp_path / name, "llama")
-        (tmp_path / name / "model.safetensors").write_bytes(safetensors_of(arrays))
-    want, got = (named(fl.load(tmp_path / name, mmap=mmap), _prompt()) for name in ("wide", "half"))
-    for key, array in want.items():
-        np.testing.assert_array_equal(got[key], array)
+def stored(arrays: dict[str, np.ndarray], kind: str) -> tuple[bytes, dict[str, np.ndarray]]:
+    """A file of float16 or bfloat16, and the values that it has."""
+    wide = {name: np.ascontiguousarray(array, np.float32).reshape(array.shape) for name, array in arrays.items()}
+    if kind == "F16":
+        wide = {name: array.astype(np.float16).astype(np.float32) for name, array in wide.items()}
+        held = {name: array.astype("<f2") for name, array in wide.items()}
+    else:
+        held = {name: (array.view(np.uint32) >> 16).astype("<u2") for name, array in wide.items()}
+        wide = {name: (array.astype(np.uint32) << 16).view(np.float32) for name, array in held.items()}
+    return safetensors({name: (kind, list(array.shape), array.tobytes()) for name, array in held.items()}), wide
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+@pytest.mark.parametrize("case", ["llama", "gpt2", "gpt_neox", "bert", "modernbert", "qwen3_moe", "t5"])
+def test_weights_of_16_bits_stay_so_with_the_bits_of_float32(tmp_path: Path, case: str, kind: str) -> None:
+    content, arrays = stored(weights(golden(case)[1]), kind)
+    folders = {name: tmp_path / name for name in ("wide", "half")}
+    for name, folder in folders.items():
+        folder.mkdir()
+        written(folder, case)
+        (folder / "model.safetensors").write_bytes(content if name == "half" else safetensors_of(arrays))
+
+    def results(model: fl.Model) -> dict[str, np.ndarray]:
+        given = CASES[case].feeds()
+        return {"logits": pieces(model, given, (5, 6, 11))} if CASES[case].decodes else named(model, given)
+
+    want = results(fl.load(folders["wide"]))
+    half = fl.load(folders["half"])
+    half.save(tmp_path / "own.safetensors")
+    for model in (half, fl.load(folders["half"], mmap=False), fl.load(tmp_path / "own.safetensors")):
+        graph = model._main.whole_graph()
+        read = {str(n.inputs[n.op == "Linear"]) for n in graph.nodes if n.op in ("Linear", "Embedding")}
+        assert all(graph.constants[name].itemsize == 2 or "relative" in name for name in read)
+        for key, array in results(model).items():
+            np.testing.assert_array_equal(array, want[key])
+    for words in ({"precision": "strict"}, {"weights": "int8"}, {"weights": "bfloat16"}):
+        both = [results(fl.load(folder, **words)) for folder in folders.values()]  # type: ignore[arg-type]
+        for key, array in both[0].items():
+            np.testing.assert_array_equal(both[1][key], array)
 
 
 def _prompt() -> dict[str, np.ndarray]:

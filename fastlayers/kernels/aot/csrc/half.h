@@ -1,7 +1,8 @@
 /* Products with weights of 16 bits, which are widened, exactly, on their way into the registers: bound by memory, they take half the
  * time. Sums are float32's, formed in the order of gemm.h, so they are the bits that float32 weights of the same values give.
  *
- * Where the processor multiplies pairs of bfloat16 (half_dot.h), x is rounded to bfloat16 too, and sums are of pairs. */
+ * Where the processor multiplies pairs of bfloat16 (half_dot.h), x is rounded to bfloat16 too, and sums are of pairs, unless the kind
+ * is FL_BRAIN_EXACT. */
 
 #include "half_parts.h"
 
@@ -195,7 +196,7 @@ static void fl_half_product(const fl_half_block *p) {
   }
 #endif
 #if VW == 16
-  if (p->kind == FL_HALF && !p->starts && p->m > 1 && p->m <= FL_HALF_FEW) {
+  if (!p->starts && p->m > 1 && p->m <= FL_HALF_FEW) {
     fl_half_few(p);
     return;
   }

@@ -1,7 +1,7 @@
 /* What products with weights of 16 bits share: where panels are, bfloat16 rounded from float32, and what becomes of sums. Included by
  * half.h and amx_half.h, after a level's vector header; `fl_f32_unary` is defined before. */
 
-FL_INLINE int64_t fl_half_even(int kind, int64_t k) { return kind == FL_BRAIN ? k + (k & 1) : k; }
+FL_INLINE int64_t fl_half_even(int kind, int64_t k) { return kind == FL_HALF ? k : k + (k & 1); }
 FL_INLINE int64_t fl_half_klen(int64_t k, int64_t k0) { return k - k0 < FL_KC ? k - k0 : FL_KC; }
 
 /* Where a panel of the block of K that begins with k0 is. */

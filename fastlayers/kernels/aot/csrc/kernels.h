@@ -78,15 +78,16 @@ typedef struct {
 
 /* ---- weights of 16 bits ------------------------------------------------------------------------------------------------- */
 
-/* How weights are stored; the values are those of `table.HALVES`. */
+/* How weights are stored; the values are those of `table.HALF_KINDS`. */
 enum fl_half_kind {
   FL_WHOLE, /* as float32 */
   FL_HALF,  /* float16: panels [terms][16] */
-  FL_BRAIN  /* bfloat16: panels [pairs of terms][16][2], a last term without a partner has zeros */
+  FL_BRAIN, /* bfloat16: panels [pairs of terms][16][2], a last term without a partner has zeros */
+  FL_BRAIN_EXACT /* the same, of which no level is native: x stays as it is */
 };
 
 /* c = epilogue(x b) for m rows of k terms and n columns from panel `first` on of `panels`. b has blocks of K, in each one panel after
- * the other, as float32's; FL_BRAIN rounds the length of a block up to pairs. */
+ * the other, as float32's; bfloat16 rounds the length of a block up to pairs. */
 typedef struct {
   int kind;
   const float *const *rows;

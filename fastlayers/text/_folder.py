@@ -35,7 +35,10 @@ class Folder:
     def __init__(self, path: Any, what: str, model: Model | None, below: str = "") -> None:
         self.what, self.path = what, as_path(what, path)
         if not os.path.isdir(self.path):
-            raise ArgumentError(f"{what}: {self.path!r}: expected a folder with config.json, or a GGUF file")
+            from ..formats.elsewhere import at_nothing
+
+            told = at_nothing(self.path)
+            raise ArgumentError(f"{what}: {self.path!r}: expected a folder with config.json, or a GGUF file{told}")
         check_model(what, model)
         self.inner = os.path.join(self.path, below) if below else self.path
         self.config = read_settings(self.inner, "config.json", what)

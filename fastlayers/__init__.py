@@ -35,7 +35,6 @@ _HOMES = {
     "model.specs": "TensorSpec",
     "model.stream": "Stream",
 }
-_ELSEWHERE = dict.fromkeys(("InferenceSession", "SessionOptions"), "fastlayers.ort")
 _MODULES = ("functional", "graph", "kernels", "layers")
 
 if TYPE_CHECKING:
@@ -58,4 +57,11 @@ __all__ = [
 
 if not TYPE_CHECKING:
     __all__ += sorted(by_name({"layers": _HOMES["layers"]}))
-    __getattr__, __dir__ = exports(__name__, _HOMES, (*_MODULES, "cuda", "ort", "text"), _ELSEWHERE)
+
+    def _advice(name: str) -> str:
+        from ._habits import in_package
+        from .functional import _homes
+
+        return in_package(name, by_name(_LAYERS), by_name(_homes.HOMES))
+
+    __getattr__, __dir__ = exports(__name__, _HOMES, (*_MODULES, "cuda", "ort", "text"), _advice)

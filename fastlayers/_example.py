@@ -21,7 +21,7 @@ def example(name: str) -> str:
 
     >>> import fastlayers as fl
     >>> fl.load(fl.example("silero_vad")).inputs.names
-    ('input', 'state', 'sr')
+    ['input', 'state', 'sr']
 
     Args:
         name: "silero_vad", a network that finds speech at 16 kHz (`load` takes it), or "speech", seven seconds of it as a

@@ -37,7 +37,7 @@ def by_name(homes: Mapping[str, str]) -> dict[str, str]:
 
 
 def exports(
-    package: str, homes: Mapping[str, str], modules: Iterable[str] = (), elsewhere: Mapping[str, str] | None = None
+    package: str, homes: Mapping[str, str], modules: Iterable[str] = (), advice: Callable[[str], str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a package.
 
@@ -45,7 +45,7 @@ def exports(
         package: its name.
         homes: its modules, each with the public names that come from it, separated by spaces.
         modules: other modules that can be asked for as attributes, as those of `homes` can unless they begin with an underscore.
-        elsewhere: names that are sought here, and the module that has them, which the error then names.
+        advice: takes a name that is not here, and returns what the error says besides.
     """
     found = by_name(homes)
     public = {name for name in (*modules, *homes) if "." not in name and not name.startswith("_")}
@@ -58,14 +58,15 @@ def exports(
         elif name in public:
             value = imported(f"{package}.{name}")
         else:
-            hint = f": it is {elsewhere[name]}.{name}" if elsewhere and name in elsewhere else ""
+            hint = "" if advice is None or name.startswith("_") else advice(name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         namespace[name] = value  # it is asked for once
         return value
 
     def names() -> list[str]:
-        private = {name for name in namespace if name.startswith("_")}  # what a module imports for itself is private
-        return sorted({*private, *namespace.get("__all__", ()), *found, *public})
+        # Of what a module has besides, nothing is for users: what it imports, and the files that its names come from.
+        own = {name for name in namespace if name.startswith("__")}
+        return sorted({*own, *namespace.get("__all__", found), *modules})
 
     return fetch, names
 

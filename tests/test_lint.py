@@ -28,7 +28,7 @@ MOST_LINES = 600
 # Every package and module below fastlayers, from the lowest on: each imports those before it alone. A private file is named
 # without its underscore, "fastlayers" is what the package itself exports.
 STOREYS = (
-    "version", "tuples", "errors", "ggml", "lazy", "groups", "log", "html", "windows", "machine", "cpus", "locks",
+    "version", "tuples", "errors", "ggml", "lazy", "habits", "groups", "log", "html", "windows", "machine", "cpus", "locks",
     "foreign", "distinct", "masked", "extras", "arguments", "deadline", "held", "threadpools", "threads", "forks", "example",
     "kernels", "cuda", "ir", "rules", "calls", "operators", "batch", "program", "passes", "graph", "functional", "layers",
     "formats", "stream", "report", "model", "fastlayers", "text", "onnx_backend", "ort", "testing", "integrations", "serve",

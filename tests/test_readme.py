@@ -1,10 +1,10 @@
-"""The blocks of Python of README and the pages in docs/, as they stand, in order, in a folder with the files that they name."""
+"""The blocks of README and the pages in docs/, as they stand, in order, with files that the package brings."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import shutil
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers import cli
 from fastlayers.cli import demo
+from fastlayers.kernels import dispatch
 from fastlayers.model.custom import forget
 from tests.examples.wheels import wheel_file
 from tests.formats.transformers.checkpoints import written
-from tests.program.graphs import graph, node, normal
 
 ROOT = Path(__file__).parent.parent
 
@@ -26,48 +27,22 @@ def blocks(page: str = "README.md") -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def stand_in(model: fl.Model, path: Path) -> None:
-    """A file of ours under the name that a text has for an ONNX file."""
-    model.save(path.with_suffix(".safetensors"))
-    path.with_suffix(".safetensors").rename(path)
-
-
-def speech_network(path: Path) -> None:
-    """The packaged network as silero-vad is published: states in and out, a rate, and windows of any length declared."""
-    net = demo.load_network()
-    begin = net.initial()
-
-    def step(input: Any, h: Any, c: Any, sr: Any) -> dict[str, Any]:
-        probability, state = net(input, type(begin)(h, c))
-        return {"output": fl.functional.reshape(probability, (1, 1)), "hn": state.h, "cn": state.c}
-
-    f = fl.graph.Input
-    model = fl.compile(step, f("input", (1, 576)), f("h", (1, 128)), f("c", (1, 128)), f("sr", (), np.int64))
-    stand_in(model, path)
-
-
 def prepared(folder: Path) -> None:
-    """Every file that README names."""
-    nodes = [node("conv1 = Conv(x, w)", strides=(32, 32)), node("y = Softmax(conv1)", axis=1)]
-    stand_in(fl.Model(graph({"x": (1, 3, 224, 224)}, nodes, ["y"], {"w": normal(2, 3, 1, 1)})), folder / "model.onnx")
-    net = fl.Sequential(fl.Conv1d(2, 3, 2, bias=False))
-    net.load_state_dict({"0.weight": normal(3, 2, 2)})
-    stand_in(fl.compile(net, fl.graph.Input("x", (1, 2, "time"))), folder / "conv_lstm.onnx")
-    shutil.copy(fl.example("speech"), folder / "speech.wav")
-    speech_network(folder / "silero_vad.onnx")
+    """Checkpoints, which the package does not bring."""
     for name, case in (("encoder", "bert"), ("decoder", "llama")):
         (folder / name).mkdir()
         written(folder / name, case)
 
 
 def text_folders(folder: Path) -> None:
-    """Every folder that the page on texts names."""
+    """Every folder that README and the page on texts name."""
     from tests.text import folders
 
     folders.sentence_transformer(folder / "all-MiniLM-L6-v2")
     folders.bert(folder / "reranker", labels=1)
     folders.bert(folder / "sentiment", labels=2)
-    folders.decoder(folder / "small-llama")
+    for name in ("small-llama", "SmolLM2-135M"):
+        folders.decoder(folder / name)
 
 
 def speech(shown: str) -> np.ndarray:
@@ -86,20 +61,23 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_blocks_run_in_order(names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    first, from_file, stream = blocks()
+    text_folders(Path())
+    first, from_file, stream, texts = blocks()
     exec(first, names)
     assert names["probability"].item() == pytest.approx(0.018, abs=5e-4)  # as README says
     exec(from_file, names)
-    np.testing.assert_array_equal(names["mine"], names["y"])
-    assert names["inner"]["conv1"].shape == (1, 2, 7, 7)
-    np.testing.assert_array_equal(fl.load("model.safetensors")(names["x"]), names["y"])
+    np.testing.assert_array_equal(names["mine"], names["probability"])
+    assert names["inner"]["conv1d"].shape == (1, 4, 258)
+    again = fl.load("model.safetensors")(names["window"], names["state"], 16000)
+    np.testing.assert_array_equal(again[0], names["probability"])
     capsys.readouterr()
     exec(stream, names)
     found = speech(capsys.readouterr().out)
     assert found.max() > 0.99 and np.mean(found > 0.5) > 0.85  # it is speech nearly all along: see the demo
     want, _ = demo.probabilities(demo.load_network(), demo.load_recording())
     np.testing.assert_allclose(found, want[:221], rtol=0, atol=0.0051)  # two digits are printed
-    assert names["stream"](normal(1, 2, 5)).shape == (1, 3, 4)
+    exec(texts, names)
+    assert names["vectors"].shape[0] == 2 and capsys.readouterr().out.strip()
 
 
 def test_blocks_that_need_no_other_stand_alone(names: dict[str, Any]) -> None:
@@ -115,10 +93,25 @@ def test_the_published_network_finds_the_speech(names: dict[str, Any], capsys: p
     assert found.max() > 0.99 and np.mean(found > 0.5) > 0.85
 
 
-# Pages whose blocks run elsewhere: where the framework or a GPU is (tests/examples/test_export.py, tests/cuda), as doctests
-# (docstrings), or in tests/ort.
-ELSEWHERE = {"docs/export.md", "docs/cuda.md", "docs/layers.md", "docs/onnxruntime.md"}
-PAGES = sorted({p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md")} - ELSEWHERE)
+# Pages whose blocks of Python do not run here, and why.
+ELSEWHERE = {
+    "docs/export.md": "each needs its framework: tests/examples/test_export.py",
+    "docs/cuda.md": "needs a GPU: tests/cuda",
+    "docs/layers.md": "made of docstrings, which are doctests: tests/functional/test_public.py",
+    "docs/onnxruntime.md": "in a process of its own: tests/ort/test_page.py",
+}
+PAGES = sorted({p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md")} - ELSEWHERE.keys())
+# Plain blocks without a line that begins with "fastlayers ", by what they begin with, and why they do not run.
+NOT_RUN = {
+    "python3 -m venv": "builds the package: the steps install and readme of .ci/run",
+    "git clone": "the same",
+    "pip install": "fetches packages",
+    "pyinstaller": "fetches packages: tests/packaging/deploy.py",
+    "python -m fastlayers.ort": "its program stands for the reader's: tests/ort/test_stand_in.py",
+    "curl": "needs a server of the reader's models: tests/serve",
+    "from openai": "needs a server and OpenAI's client: tests/serve/test_openai_client.py",
+    "the packaged recording": "what the demo prints: test_the_demo_prints_what_readme_shows",
+}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
@@ -131,7 +124,7 @@ def test_the_blocks_of_a_page_run_in_order(page: str, names: dict[str, Any], cap
     shown = capsys.readouterr().out
     if page == "docs/models.md":
         assert "94% of 221 windows are speech" in shown
-        assert names["results"]["y"].shape == (1, 2, 7, 7)
+        assert names["results"]["output"].shape == (1, 1)
     elif page == "docs/start/layers.md":
         assert names["y"].shape == (8, 10)
         np.testing.assert_allclose(names["probabilities"].sum(1), 1.0, rtol=1e-6)
@@ -151,6 +144,52 @@ def test_every_block_of_python_is_run() -> None:
         if fence != "```python" and "literalinclude" not in fence and ("py" in fence.lower() or "code" in fence)
     ]
     assert odd == []
+
+
+def plain(page: str) -> list[list[str]]:
+    """The lines of each block without a language."""
+    found: list[list[str]] = []
+    inside: str | None = None
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        if line.startswith("```"):
+            inside = line[3:] if inside is None else None
+            found += [[]] if inside == "" else []
+        elif inside == "":
+            found[-1].append(line)
+    return found
+
+
+PLAIN = [(page, block) for page in ("README.md", *ELSEWHERE, *PAGES) if (ROOT / page).exists() for block in plain(page)]
+
+
+def test_every_other_block_is_of_commands_or_says_why_not() -> None:
+    odd = [
+        f"{page}: {block[0]}"
+        for page, block in PLAIN
+        if not any(block[0].startswith(begin) for begin in ("fastlayers ", "python -m ", *NOT_RUN))
+    ]
+    assert odd == []
+    assert [b for b in NOT_RUN if not any(block[0].startswith(b) for _, block in PLAIN)] == []
+
+
+@pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
+def test_commands_run_as_they_stand(names: dict[str, Any], kept_threads: None) -> None:
+    lines = [line.split("  #")[0] for _, block in PLAIN for line in block if line.startswith("fastlayers ")]
+    assert len(lines) > 10
+    for line in lines:
+        words = shlex.split(line)[1:]
+        if words[0] == "serve" or words[0] == "doctor":  # until a signal; of tests/cli/test_doctor.py
+            assert cli._parser().parse_args(words).command == words[0]
+        else:
+            assert cli.main([*words, *(["--seconds", "0"] if words[0] == "bench" else [])]) == 0, line
+
+
+def test_the_demo_prints_what_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = next(block for _, block in PLAIN if block[0].startswith("the packaged recording"))
+    assert cli.main(["demo"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert (printed[0], printed[3]) == (shown[0], shown[3]) and len(printed) == len(shown)
+    assert re.sub(r"[\d.]+", "0", printed[4]) == re.sub(r"[\d.]+", "0", shown[4])
 
 
 def test_the_page_on_models_has_every_option_of_load() -> None:

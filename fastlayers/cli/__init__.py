@@ -137,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--model",
         metavar="ONNX",
+        type=_file,
         help="silero-vad's ONNX file, to be run instead of the packaged network, whose weights are others",
     )
 
@@ -161,6 +162,12 @@ def _parser() -> argparse.ArgumentParser:
         if name != "completion":
             command.add_argument("--json", action="store_true", help="print JSON on stdout and remarks on stderr, for scripts")
     return parser
+
+
+def _file(text: str) -> str:
+    from ._model import file
+
+    return file(text)
 
 
 def _probability(text: str) -> float:

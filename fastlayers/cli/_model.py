@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
@@ -12,10 +13,11 @@ import numpy as np
 
 import fastlayers as fl
 
+from .._example import FILES
 from ..errors import ArgumentError, LimitError, ShapeError
 from ..formats.write import whole
 from ..model.model import Model
-from ..model.precision import WEIGHTS
+from ..model.precision import PRECISIONS, WEIGHTS
 from ..program.memory import LARGEST, within_machine
 from ..report.json import dumps
 from ._draw import printable
@@ -23,7 +25,8 @@ from ._progress import waiting
 from ._sizes import candidates, given_sizes, hint, shown_name
 
 __all__ = [
-    "add_arguments", "add_inputs", "check", "feeds", "given", "load", "notes", "number", "read_inputs", "say", "tell", "write"
+    "add_arguments", "add_inputs", "add_storage", "check", "feeds", "file", "given", "load", "notes", "number", "read_inputs",
+    "say", "storage", "tell", "write",
 ]  # fmt: skip
 
 
@@ -45,7 +48,12 @@ def number(kind: type, least: float, most: float = math.inf) -> Any:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model file, and what says how large its inputs are."""
-    parser.add_argument("model", help="an ONNX, Keras (.keras, .h5) or TensorFlow Lite file, or one that Model.save wrote")
+    parser.add_argument(
+        "model",
+        type=file,
+        help="an ONNX, Keras (.keras, .h5), TensorFlow Lite or GGUF file, one that Model.save wrote, a checkpoint's folder, or "
+        "silero_vad for the packaged example",
+    )
     parser.add_argument(
         "--shape",
         action="append",
@@ -62,8 +70,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the value that fills an input (may be given again)",
     )
     parser.add_argument("--threads", type=number(int, 1, 256), default=1, metavar="N", help="how many threads run it (1)")
+    add_storage(parser)
+    parser.add_argument("--streaming", action="store_true", help="compute a whole sequence as streams compute its pieces")
+    parser.add_argument("--max-bytes", type=number(int, 1), metavar="N", help="the most memory that the file may ask for")
+    parser.add_argument("--no-mmap", action="store_true", help="read the file into memory instead of mapping it")
+    parser.add_argument("--no-passes", action="store_true", help="run the graph as it is written")
+
+
+def file(text: str) -> str:
+    """A path as it is; or that of the packaged file of this name, if there is no other."""
+    return fl.example(text) if text in FILES and not os.path.exists(text) else text
+
+
+def add_storage(parser: Any) -> None:
+    """Options about the rounding and storage of weights."""
     parser.add_argument(
-        "--precision", choices=("default", "strict"), default="default", help="strict: direct algorithms, nothing folded"
+        "--precision",
+        choices=PRECISIONS,
+        default="default",
+        help="strict: direct algorithms, nothing folded; float16, bfloat16: weights rounded to 16 bits",
     )
     parser.add_argument(
         "--weights",
@@ -71,10 +96,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="float32",
         help="how weights are stored: large matrices in 8 or 4 bits, products and recurrent layers in 16 (float32)",
     )
-    parser.add_argument("--streaming", action="store_true", help="compute a whole sequence as streams compute its pieces")
-    parser.add_argument("--max-bytes", type=number(int, 1), metavar="N", help="the most memory that the file may ask for")
-    parser.add_argument("--no-mmap", action="store_true", help="read the file into memory instead of mapping it")
-    parser.add_argument("--no-passes", action="store_true", help="run the graph as it is written")
+
+
+def storage(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Values that `add_storage` has read, as `fastlayers.load` takes it."""
+    return {"precision": arguments.precision, "weights": arguments.weights}
 
 
 def load(arguments: argparse.Namespace) -> Model:
@@ -85,8 +111,7 @@ def load(arguments: argparse.Namespace) -> Model:
         model: Model = fl.load(
             arguments.model,
             optimize=not arguments.no_passes,
-            precision=arguments.precision,
-            weights=arguments.weights,
+            **storage(arguments),
             streaming=arguments.streaming,
             mmap=not arguments.no_mmap,
             **limit,

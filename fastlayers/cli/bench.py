@@ -12,9 +12,10 @@ import numpy as np
 import fastlayers as fl
 
 from .._cpus import usable_cpus
+from ..report.text import plural
 from ..testing.beside import Verdict, beside, session
 from ..testing.timing import Watch, as_json
-from ._model import add_arguments, add_inputs, given, load, number, say
+from ._model import add_arguments, add_inputs, file, given, load, number, say
 from ._progress import waiting
 
 __all__ = ["EXAMPLES", "arguments", "run"]
@@ -33,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     parser.add_argument("--seconds", type=number(float, 0), default=2.0, metavar="S", help="how long to run (2)")
     parser.add_argument(
-        "--against", metavar="OTHER", help="alternate with another model file, or with `onnxruntime` on the same file"
+        "--against", type=file, metavar="OTHER", help="alternate with another model file, or with `onnxruntime` on the same file"
     )
     parser.add_argument(
         "--worse", type=number(float, 0), default=0.25, metavar="SHARE", help="with --against: how much slower is too slow (0.25)"
@@ -58,10 +59,10 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
         return 0
     say(
         out,
-        f"load {1e3 * loading.last:.1f} ms, first run {1e3 * first.last:.1f} ms, then {len(runs.samples)} runs: "
+        f"load {1e3 * loading.last:.1f} ms, first run {1e3 * first.last:.1f} ms, then {plural(len(runs.samples), 'run')}: "
         f"best {found.best * 1e6:.1f} us, p50 {found.median * 1e6:.1f}, p95 {found.percentile(0.95) * 1e6:.1f}, "
         f"p99 {found.percentile(0.99) * 1e6:.1f} us; {rate:.0f} a second",
-        f"variant={model.variant}, {fl.get_num_threads()} thread(s){_too_many(options.threads)}",
+        f"variant={model.variant}, {plural(fl.get_num_threads(), 'thread')}{_too_many(options.threads)}",
     )
     return 0
 

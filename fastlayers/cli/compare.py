@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 import numpy as np
@@ -13,15 +13,16 @@ from ..errors import ArgumentError, ShapeError
 from ..formats import load_weights
 from ..model.comparison import Row, compared, onnxruntime_values, plain_values, values
 from ..model.model import Model
-from ..report.text import short, table
+from ..report.text import plural, short, table
 from ._draw import printable
-from ._model import add_arguments, feeds, load, notes, tell
+from ._model import add_arguments, feeds, file, load, notes, tell
 from ._progress import waiting
 
 __all__ = ["EXAMPLES", "arguments", "run"]
 
 EXAMPLES = (
     "fastlayers compare model.onnx --against onnxruntime",
+    "fastlayers compare model.onnx --against other.onnx",
     "fastlayers compare model.onnx arrays.npz --layers --tolerance 1e-5",
 )
 
@@ -40,9 +41,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--against",
-        choices=("stored", *_ENGINES),
-        help="the arrays called out_ in the file; ONNX Runtime; or the graph as written, in numpy. By default the first if there "
-        "are any, else the last",
+        type=file,
+        metavar="OTHER",
+        help="stored: the arrays called out_ in the file; onnxruntime; plain: the graph as written, in numpy; or another model "
+        "file. By default the first if there are any, else plain",
     )
     parser.add_argument("--layers", action="store_true", help="compare every value between inputs and outputs too")
     parser.add_argument(
@@ -69,19 +71,41 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
             names = {spec.name for spec in model.outputs}
             want = {name: array for name, array in want.items() if name in names} or want
     else:
+        engine = _ENGINES.get(against) or _other(model, options)
         outputs = [spec.name for spec in model.outputs]
         with waiting(f"running {against}"):
-            want = _ENGINES[against](options.model, given, outputs)
+            want = engine(options.model, given, outputs)
     rows = compared(model, given, want)
     if against != "stored" and (options.layers or _bad(rows, options.tolerance)):
         # What differs is looked for among all values as soon as an output does.
         made = list(values(model))
         with waiting("comparing every value"):
-            every = _ENGINES[against](options.model, given, [*made, *(name for name in want if name not in set(made))])
+            every = engine(options.model, given, [*made, *(name for name in want if name not in set(made))])
             layers = compared(model, given, {name: array for name, array in every.items() if array.dtype.kind in "fiub"})
     else:
         layers = rows
     return _tell(rows, layers, against, options, out)
+
+
+def _other(model: Model, options: argparse.Namespace) -> Callable[..., dict[str, np.ndarray]]:
+    """The values of another model file: inputs and outputs of the same names or, where there are as many, places."""
+    plain = {"model": options.against, "precision": "default", "weights": "float32"}  # what is compared may be the rounding
+    other = load(argparse.Namespace(**{**vars(options), **plain}))
+    sides = [(model.inputs.names, other.inputs.names), (model.outputs.names, other.outputs.names)]
+    for (mine, theirs), what in zip(sides, ("inputs", "outputs"), strict=True):
+        if len(mine) != len(theirs):
+            raise ArgumentError(f"compare: {options.against} has {len(theirs)} {what}: expected {len(mine)}")
+    inputs, outputs = (
+        {a: a if set(mine) == set(theirs) else b for a, b in zip(mine, theirs, strict=True)} for mine, theirs in sides
+    )
+    made = set(other.value_names)
+
+    def run(_: str, given: Mapping[str, np.ndarray], names: Sequence[str]) -> dict[str, np.ndarray]:
+        theirs = {name: outputs.get(name, name) for name in names if name in outputs or name in made}
+        results = other.run({inputs[name]: array for name, array in given.items()}, list(dict.fromkeys(theirs.values())))
+        return {name: results[their] for name, their in theirs.items()}
+
+    return run
 
 
 def _arrays(model: Model, options: argparse.Namespace, out: TextIO) -> tuple[Mapping[str, np.ndarray], dict[str, np.ndarray]]:
@@ -140,7 +164,7 @@ def _tell(rows: list[Row], layers: list[Row], against: str, options: argparse.Na
         "plain": "the plain graph",
         "onnxruntime": "ONNX Runtime",
     }
-    lines.append(f"{len(shown)} values next to {whom[against]}, tolerance {options.tolerance:g}")
+    lines.append(f"{plural(len(shown), 'value')} next to {whom.get(against, against)}, tolerance {options.tolerance:g}")
     if first:
         lines.append(
             f"first that differs: {first[0].op or 'value'} ({first[0].name}), off by {first[0].error:.2g}: {first[0].note}"

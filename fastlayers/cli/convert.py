@@ -15,6 +15,7 @@ from ..errors import ArgumentError, Error, FormatError, UnsupportedError
 from ..formats.safetensors_write import DTYPES, write
 from ..formats.write import whole
 from ..model.comparison import difference
+from ..report.text import plural
 from ._draw import printable
 from ._model import add_arguments, check, feeds, load, tell
 from ._progress import waiting
@@ -74,7 +75,7 @@ def _weights(options: argparse.Namespace, target: Path) -> str:
     again = fl.load_weights(target)
     if again.keys() != weights.keys() or any(again[k].tobytes() != weights[k].tobytes() for k in weights):
         raise FormatError(f"convert: {target} does not read back as it was written")
-    return f"{len(weights)} arrays, read back the same"
+    return f"{plural(len(weights), 'array')}, read back the same"
 
 
 def _model(options: argparse.Namespace, target: Path) -> str:
@@ -97,4 +98,5 @@ def _model(options: argparse.Namespace, target: Path) -> str:
     )
     if not worst <= 1e-4:
         raise FormatError(f"convert: {target} gives other values than its source, off by {worst:.2g}")
-    return f"{len(model.inputs)} inputs, {len(model.outputs)} outputs, run on seeded random values, off by {worst:.2g}"
+    sides = f"{plural(len(model.inputs), 'input')}, {plural(len(model.outputs), 'output')}"
+    return f"{sides}, run on seeded random values, off by {worst:.2g}"

@@ -12,7 +12,9 @@ import numpy as np
 import fastlayers as fl
 
 from ..formats.write import whole
-from ._model import notes, number, say
+from ..report.text import plural
+from ..text.opened import network
+from ._model import add_storage, notes, number, say, storage
 from ._progress import waiting
 
 __all__ = ["EXAMPLES", "arguments", "run"]
@@ -34,12 +36,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--prompt", metavar="NAME", help="put the folder's prompt of this name in front of each text")
     add("--normalize", choices=("yes", "no"), help="whether vectors have length 1; without it, as the folder says")
     add("--threads", type=number(int, 1, 256), default=1, metavar="N", help="how many threads run it (1)")
+    add_storage(parser)
 
 
 def run(options: argparse.Namespace, out: TextIO) -> int:
     """Prints or writes vectors."""
     fl.set_num_threads(options.threads)
-    encoder = fl.text.Encoder(options.folder)
+    encoder = fl.text.Encoder(options.folder, model=network(options.folder, **storage(options)))
     if options.lines:
         with open(options.lines, encoding="utf-8", errors="replace") as file:
             texts = file.read().splitlines()
@@ -53,7 +56,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     if options.output:
         with whole(options.output) as target:
             np.save(target, vectors)
-        say(notes(options, out), f"{len(vectors)} vectors of {vectors.shape[1]} values are in {options.output}")
+        say(notes(options, out), f"{plural(len(vectors), 'vector')} of {plural(vectors.shape[1], 'value')} in {options.output}")
         return 0
     for row in vectors:
         say(out, json.dumps(row.tolist()) if options.json else " ".join(f"{value:.9g}" for value in row))

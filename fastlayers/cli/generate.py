@@ -8,8 +8,9 @@ from typing import Any, TextIO
 
 import fastlayers as fl
 
+from ..text.opened import network
 from ._draw import printable
-from ._model import number, tell
+from ._model import add_storage, number, storage, tell
 
 __all__ = ["EXAMPLES", "arguments", "run"]
 
@@ -44,12 +45,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=number(int, 0), metavar="N", help="of the draws: the same seed gives the same text")
     add("--stop", action="append", metavar="TEXT", help="a text at which it ends (may be given again)")
     add("--threads", type=number(int, 1, 256), default=1, metavar="N", help="how many threads run it (1)")
+    add_storage(parser)
 
 
 def run(options: argparse.Namespace, out: TextIO) -> int:
     """Prints text as it comes."""
     fl.set_num_threads(options.threads)
-    generator = fl.text.Generator(options.model)
+    generator = fl.text.Generator(options.model, model=network(options.model, **storage(options)))
     prompt: Any = sys.stdin.read() if options.prompt is None else options.prompt
     if options.chat:
         system = [] if options.system is None else [{"role": "system", "content": options.system}]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TextIO
 
+from .._example import FILES
 from ..errors import ArgumentError
+from ._model import add_storage, file
 
 __all__ = ["EXAMPLES", "arguments", "run"]
 
 EXAMPLES = (
+    "fastlayers serve silero_vad --page                     # the packaged example",
     "fastlayers serve model.onnx",
     "fastlayers serve models/ --workers 2 --page            # models/NAME.onnx, or models/NAME/VERSION/model.onnx",
     "curl localhost:8000/v2/models/model                    # its inputs and outputs",
@@ -27,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "source",
         nargs="?",
+        type=file,
         metavar="FILE_OR_FOLDER",
         help="a model, or a folder of models: NAME.onnx, or NAME/VERSION/model.onnx; a text model's folder, or several",
     )
@@ -39,6 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--control", action="store_true", default=None, help="let requests load and unload models of the folder")
     add("--page", action="store_true", default=None, help="show models, load and latency at /")
     add("--log", choices=("requests", "events"), help="whether each request is a line on stderr (requests)")
+    add_storage(parser)
     batches = parser.add_argument_group("batches", "of requests for models whose files name the axis, or config.toml does")
     batches.add_argument("--batch", type=int, metavar="ROWS", help="the most that run together; 1: none do (16)")
     batches.add_argument("--batch-delay", type=float, metavar="S", help="wait so long for others, though nothing runs (0)")
@@ -80,4 +85,8 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     for name in _MEGA:
         if name in given:
             given[name] <<= 20
-    return serve(Settings(source=options.source or options.folder, **given))
+    source = options.source or options.folder
+    for name in FILES:
+        if source == file(name):
+            given.setdefault("name", name)
+    return serve(Settings(source=source, **given))

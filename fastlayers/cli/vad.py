@@ -36,10 +36,10 @@ class VoiceActivity(fl.Layer):
 
     Nothing is retained between calls: the state goes in and comes out, so one network serves any number of recordings.
 
-    >>> net = VoiceActivity()  # doctest: +SKIP
-    >>> net.load_state_dict(fl.load_weights("silero_vad_16k.safetensors"))  # doctest: +SKIP
-    >>> state = net.initial()  # doctest: +SKIP
-    >>> for window in windows(samples):  # doctest: +SKIP
+    >>> net = VoiceActivity()
+    >>> _ = net.load_state_dict(fl.load_weights(fl.example("silero_vad")), strict=False)
+    >>> state = net.initial()
+    >>> for window in windows(np.zeros(1024)):
     ...     probability, state = net(window, state)
     """
 
@@ -78,7 +78,7 @@ class VoiceActivity(fl.Layer):
 class Exported:
     """The network as silero-vad publishes it, from its ONNX file, called as `VoiceActivity` is.
 
-    >>> net = Exported("silero_vad_16k_op15.onnx")  # doctest: +SKIP
+    >>> net = Exported(fl.example("silero_vad"))
 
     Args:
         path: a model with the inputs ``input`` and ``state``, and perhaps ``sr``, and the outputs probability and new state.

@@ -12,8 +12,7 @@ from typing import TextIO
 import fastlayers as fl
 
 from ..kernels.warming import Report
-from ._draw import printable
-from ._model import add_arguments, feeds, load, notes, tell
+from ._model import add_arguments, feeds, load, notes, say, tell
 
 __all__ = ["EXAMPLES", "arguments", "run"]
 
@@ -26,7 +25,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, out: TextIO) -> int:
-    """Compiles, runs the model once, and says how long compiling took."""
+    """Compiles, runs the model once, and says how long compiling took; nothing of it where the compiled engine runs."""
+    if fl.kernels.current().startswith("aot/"):
+        if options.json:
+            tell(out, {"seconds": 0.0})
+        else:
+            say(out, f"nothing to do: {fl.kernels.current()} runs, which is compiled; FASTLAYERS_ISA=jit chooses Numba's kernels")
+        return 0
     with fl.kernels.use("jit"):
         model = load(options)
         told = notes(options, out)
@@ -35,7 +40,7 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
     if options.json:
         tell(out, {"seconds": seconds})
         return 0
-    out.write(printable(f"ready: kernels took {seconds:.1f} s\n", out.encoding or "ascii"))
+    say(out, f"ready: kernels took {seconds:.1f} s")
     return 0
 
 

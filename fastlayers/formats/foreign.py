@@ -1,12 +1,16 @@
-"""Formats that are recognized by their content but not read, so that the error can name them. Nothing of them is decoded."""
+"""Formats that are recognized but not read, so that the error can say what to do. Nothing of them is decoded."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import NoReturn
 
 from ..errors import FormatError, UnsupportedError
+from .elsewhere import MODELS, TENSORFLOW
 from .source import Source, quote
+
+__all__ = ["refuse", "script"]
 
 # (name, what the content starts with, at which offset)
 _MAGICS: tuple[tuple[str, bytes, int], ...] = (
@@ -19,7 +23,14 @@ _MAGICS: tuple[tuple[str, bytes, int], ...] = (
     ("xz-compressed: decompress it first", b"\xfd7zXZ\x00", 0),
     ("zstandard-compressed: decompress it first", b"\x28\xb5\x2f\xfd", 0),
     ("bzip2-compressed: decompress it first", b"BZh", 0),
+    ("ONNX Runtime's own (.ort): load the ONNX file that it was made of", b"ORTM", 4),
 )
+# What has no magic number, by the file's name.
+_NAMED = {
+    ".pb": f"may be a graph of TensorFlow, which is not read: {TENSORFLOW}",
+    ".xml": "may be OpenVINO's, which is not read: load the ONNX file that it was made of",
+    ".mlmodel": "may be Core ML's, which is not read: load the model that it was made of, or its ONNX file",
+}
 # Texts that stand where a file of weights was meant.
 _TEXTS: tuple[tuple[str, bytes], ...] = (
     ("a Git LFS pointer, not the file that it stands for: fetch that with `git lfs pull`", b"version https://git-lfs"),
@@ -33,6 +44,7 @@ _ARCHIVES: tuple[tuple[str, Callable[[list[str]], bool]], ...] = (
         lambda names: any(n.rpartition("/")[2] == "archive_format" for n in names),
     ),
     ("TorchScript of before PyTorch 1.4 (zip)", lambda names: any(n.endswith("/model.json") for n in names)),
+    ("a zip archive with a model: unpack it, and load that", lambda names: any(n.lower().endswith(MODELS) for n in names)),
 )
 
 
@@ -44,15 +56,24 @@ def refuse(source: Source) -> None:
         if source.starts_with(magic, at):
             _unsupported(source, name)
     if _is_pickle(source):
-        _unsupported(source, "a Python pickle, which is never unpickled")
+        _unsupported(
+            source, "a Python pickle, which is never unpickled: save the model as ONNX, or its arrays as safetensors or npz"
+        )
     first = bytes(source.view[:64]).lstrip().lower()
     for name, text in _TEXTS:
         if first.startswith(text):
             raise FormatError(f"{source.where}: is {name}")
+    if source.path is not None and (named := _NAMED.get(os.path.splitext(os.fsdecode(source.path))[1].lower())):
+        raise UnsupportedError(f"{source.where}: {named}")
+
+
+def script(source: Source) -> bool:
+    """Whether an archive of torch has code of TorchScript."""
+    return _starts_zip(source) and any("/code/" in member.name for member in source.archive().members)
 
 
 def _unsupported(source: Source, name: str) -> NoReturn:
-    raise UnsupportedError(f"{source.where}: the content is {name}; reading weights from it is not supported")
+    raise UnsupportedError(f"{source.where}: the content is {name}{'' if ':' in name else ', which is not read'}")
 
 
 def _starts_zip(source: Source) -> bool:
@@ -65,7 +86,8 @@ def _refuse_archive(source: Source) -> NoReturn:
         if shows(names):
             _unsupported(source, name)
     some = ", ".join(quote(n) for n in names[:5]) + (", ..." if len(names) > 5 else "")
-    raise FormatError(f"{source.where}: is a zip archive without any npy member or data.pkl: {len(names)} members ({some})")
+    members = f"{len(names)} member{'s' * (len(names) != 1)} ({some})"
+    raise FormatError(f"{source.where}: is a zip archive without any npy member or data.pkl: {members}")
 
 
 def _is_pickle(source: Source) -> bool:

@@ -87,7 +87,13 @@ def _refuse(source: Source) -> None:
 
     found = next((f for f in _table.candidates(source) if f.sniff(source)), None)
     if found is not None:
-        also = "; a network of torch is read as ONNX: torch.onnx.export, see docs/export.md" if found.NAME == "torch" else ""
+        torch = found.NAME == "torch"
+        also = "; a network of torch is read as ONNX: torch.onnx.export, see docs/export.md" if torch else ""
+        if torch and foreign.script(source):
+            raise UnsupportedError(
+                f"{source.where}: is a program of TorchScript, which is not run: export the network as ONNX, "
+                "torch.onnx.export, see docs/export.md; load_weights reads its arrays"
+            )
         raise UnsupportedError(
             f"{source.where}: is a {found.NAME} file, which holds weights alone: read them with load_weights, and put them into "
             f"layers with load_state_dict{also}"

@@ -75,7 +75,10 @@ def open_source(source: Any, *, caller: str, mapped: bool, budget: Budget) -> So
     try:
         view = memoryview(source)
     except (TypeError, ValueError):  # numpy has arrays that no buffer describes
-        raise DTypeError(f"{caller}: source must be a path, bytes or a binary file object, got {type(source).__name__}") from None
+        from .elsewhere import of_object
+
+        got = f"{type(source).__name__}{of_object(source)}"
+        raise DTypeError(f"{caller}: source must be a path, bytes or a binary file object, got {got}") from None
     if view.format not in ("B", "b", "c") or not view.c_contiguous:
         raise DTypeError(f"{where}: source must be a contiguous buffer of bytes, got items of format {view.format!r}")
     view = view.cast("B") if view.nbytes else memoryview(b"")
@@ -130,12 +133,18 @@ def _open_path(path: str | bytes, where: str, mapped: bool, budget: Budget) -> m
         flags |= getattr(os, name, 0)
     try:
         descriptor = os.open(path, flags)
+    except FileNotFoundError as error:
+        from .elsewhere import at_nothing
+
+        raise FileNotFoundError(error.errno, f"{error.strerror}{at_nothing(os.fsdecode(path))}", path) from None
     except ValueError as error:  # a null byte, or what no encoding has
         raise ArgumentError(f"{where.encode('ascii', 'replace').decode()}: is no path: {error}") from error
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            from .elsewhere import in_folder
+
+            raise IsADirectoryError(errno.EISDIR, f"{os.strerror(errno.EISDIR)}{in_folder(os.fsdecode(path))}", path)
         if not stat.S_ISREG(status.st_mode):
             raise FormatError(f"{where}: is no regular file: open it and pass the file object to read from a pipe or a device")
         return view_of(descriptor, status.st_size, where, mapped, budget)

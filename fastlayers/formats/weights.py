@@ -62,8 +62,8 @@ def load_weights(
         DTypeError, ShapeError: an argument is of the wrong type, or out of range.
         OSError: from opening or reading a path, as ``open`` raises it: FileNotFoundError, IsADirectoryError, PermissionError.
 
-    >>> weights = load_weights("model.safetensors")  # doctest: +SKIP
-    >>> weights["conv1.weight"].shape  # doctest: +SKIP
+    >>> import fastlayers as fl
+    >>> fl.load_weights(fl.example("silero_vad"))["conv1.weight"].shape
     (128, 129, 3)
     """
     check_format(format, "load_weights")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._arguments import shown
 from .._tuples import NamedTuple
 from ..calls.geometry import Window
 from ..errors import ArgumentError, ShapeError
@@ -40,7 +41,9 @@ def channels_last(op: str, layout: Any, axes: int) -> bool:
     """Whether a `layout` argument puts the channels last."""
     if not isinstance(layout, str) or layout.lower() not in _LAYOUTS or _RANKS.get(layout.lower(), axes) != axes:
         names = [name for name in _LAYOUTS if _RANKS.get(name, axes) == axes]
-        raise ArgumentError(f"{op}: layout is {layout!r}: expected one of {', '.join(map(repr, names))}")
+        known = {"channels_first": names[0], "channels_last": names[-1]}.get(layout) if isinstance(layout, str) else None
+        hint = f"; {layout} is {known!r}" if known else ""
+        raise ArgumentError(f"{op}: layout is {shown(layout)}: expected one of {', '.join(map(repr, names))}{hint}")
     return _LAYOUTS[layout.lower()]
 
 

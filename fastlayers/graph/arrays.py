@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arguments import no_memory
+from .._arguments import no_memory, shown
 from .._foreign import as_numpy
 from .._masked import is_masked
 from ..errors import ArgumentError, DTypeError, Error
@@ -96,6 +96,10 @@ def as_array(value: Any, op: str, argument: str) -> np.ndarray:
     """`value` as an array of whatever dtype it has."""
     if value is None:
         raise DTypeError(f"{op}: {argument} is None: expected an array")
+    if isinstance(value, (str, bytes)):
+        raise DTypeError(
+            f"{op}: {argument} is {shown(value)} of type {type(value).__name__}: expected an array; files are not opened"
+        )
     if is_masked(value):
         raise DTypeError(f"{op}: {argument} is a masked array: expected a plain one, for example {argument}.filled(0)")
     try:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._arguments import shown
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..ir.graph import Node
 from .symbol import Call, Symbol
 
 __all__ = [
-    "COMPARISONS", "LOGIC", "cast", "compare", "converted", "ints", "invert", "logic", "moved", "record", "scalar", "where",
+    "COMPARISONS", "LOGIC", "cast", "compare", "converted", "ints", "invert", "logic", "moved", "record", "reduced", "scalar",
+    "where",
 ]  # fmt: skip
 
 COMPARISONS = {
@@ -93,6 +96,22 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     if condition.dtype != np.bool_:
         raise DTypeError(f"trace: where: the condition has dtype {condition.dtype}: expected booleans")
     return record("Where", condition, *_alike("where", a, b))
+
+
+def reduced(name: str, x: Symbol, axis: Any, keepdims: bool) -> Any:
+    """The operator ``Reduce<name>``, in the dtype in which numpy sums; means of integers are float32."""
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, Sequence) else (axis,)
+    try:
+        found = tuple(a % x.ndim if -x.ndim <= (a := operator.index(v)) < x.ndim else -1 for v in axes)
+    except TypeError:
+        found = (-1,)
+    if -1 in found or len(set(found)) < len(found):
+        raise ArgumentError(f"trace: {name.lower()}: axis is {shown(axis)}: expected different axes of {x!r}")
+    if name == "Mean" and x.dtype.kind != "f":
+        x = cast(x, np.float32)
+    elif name == "Sum" and x.dtype.kind in "iub":
+        x = cast(x, np.uint64 if x.dtype.kind == "u" else np.int64)
+    return record(f"Reduce{name}", x, ints(*found), keepdims=int(bool(keepdims))) if found else x
 
 
 def cast(x: Symbol, dtype: Any) -> Any:

@@ -94,8 +94,9 @@ class Symbol:
     """An array that is not there yet: its shape (sizes may be names or None) and dtype, and the call that will make it.
 
     Functions and layers of fastlayers take it wherever they take an array, and so do ``+ - * /``, comparisons, ``& | ^ ~``,
-    indexing, `reshape`, `transpose`, `swapaxes`, `astype`, ``numpy.where`` and the numpy functions of the same names, and exp,
-    log, sqrt, square and tanh. What needs the values themselves (``if``, ``float()``, other numpy functions) is refused.
+    indexing, `reshape`, `transpose`, `swapaxes`, `astype`, `sum`, `mean`, `max`, `min`, ``numpy.where`` and the numpy functions
+    of the same names, and exp, log, sqrt, square and tanh. What needs the values themselves (``if``, ``float()``, other functions
+    of numpy) is refused.
     """
 
     __slots__ = ("__weakref__", "call", "casts", "dtype", "name", "shape")
@@ -140,6 +141,28 @@ class Symbol:
     def T(self) -> Any:  # noqa: N802
         """The axes reversed."""
         return self.transpose()
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Sums along an axis, or several, or all; this and the next three as numpy's methods."""
+        return _recorded("reduced", "Sum", self, axis, keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Means."""
+        return _recorded("reduced", "Mean", self, axis, keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Largest values."""
+        return _recorded("reduced", "Max", self, axis, keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Smallest values."""
+        return _recorded("reduced", "Min", self, axis, keepdims)
+
+    def __getattr__(self, name: str) -> Any:
+        from .._habits import SYMBOL, advice, function
+
+        told = "" if name.startswith("_") else advice(SYMBOL, name) or function(name, imported("fastlayers.functional").__all__)
+        raise AttributeError(f"'Symbol' object has no attribute {name!r}{told}")
 
     def __getitem__(self, key: Any) -> Any:
         return _index(self, key if isinstance(key, tuple) else (key,))
@@ -193,7 +216,10 @@ class Symbol:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function is np.where and len(args) == 3 and not kwargs:
             return _recorded("where", *args)
-        return self._refuse(f"numpy.{function.__name__}", "use the function of fastlayers.functional")
+        name = _REDUCED.get(function)
+        if name and len(args) <= 2 and isinstance(args[0], Symbol) and not kwargs.keys() - {"axis", "keepdims"}:
+            return getattr(args[0], name)(*args[1:], **kwargs)
+        return self._refuse(f"numpy.{function.__name__}", f"use the function of fastlayers.functional; of numpy's {_RECORDED}")
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         self._refuse("conversion to an array", "use the functions of fastlayers.functional instead of numpy's")
@@ -271,6 +297,8 @@ class Symbol:
         )
 
 
+_REDUCED = {np.sum: "sum", np.mean: "mean", np.max: "max", np.amax: "max", np.min: "min", np.amin: "min"}
+_RECORDED = "those that can be recorded are where, and sum, mean, max and min with axis and keepdims"
 _UFUNCS: dict[str, Any] = {
     **{name: (lambda *inputs, op=name: _operation(op, *inputs)) for name in ("add", "subtract", "multiply", "divide")},
     **{name: (lambda *inputs, op=name: _operation(op, *inputs)) for name in ("exp", "log", "sqrt", "tanh")},

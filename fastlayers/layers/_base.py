@@ -131,6 +131,15 @@ class Layer(metaclass=Frozen):
             )
         object.__setattr__(self, name, value)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from .._habits import LAYER, advice
+
+            if told := advice(LAYER, name):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{told}")
+            return object.__getattribute__(self, name)  # whatever went wrong is told again
+
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{type(self).__name__}: cannot delete {name!r}: layers do not change after they are made")
 

@@ -29,7 +29,8 @@ def named(layer: str, weights: Any, prefix: str) -> dict[str, Any]:
     """The entries of a mapping whose names begin with `prefix`, without it."""
     if not isinstance(weights, Mapping):
         raise DTypeError(
-            f"{layer}.load_state_dict: weights of type {type(weights).__name__}: expected a mapping of names to arrays"
+            f"{layer}.load_state_dict: weights of type {type(weights).__name__}: expected a mapping of names to arrays, as "
+            "load_weights reads a file"
         )
     if not isinstance(prefix, str):
         raise DTypeError(f"{layer}.load_state_dict: prefix is {shown(prefix)} of type {type(prefix).__name__}: expected a str")
@@ -65,8 +66,25 @@ def load_into(
             tensors[name] = array
     problems += ["wrong: " + "; ".join(wrong)] if wrong else []
     if problems:
-        raise WeightsError(f"{where}: " + "; ".join(problems) + f" (expected {len(shapes)} tensors)")
+        hint = _hint(shapes, given, prefix) if missing else ""
+        raise WeightsError(f"{where}: {hint}" + "; ".join(problems) + f" (expected {len(shapes)} tensors)")
     return tensors, Loaded(missing, unused)
+
+
+def _hint(shapes: Mapping[str, Any], given: Mapping[str, Any], prefix: str) -> str:
+    """A sentence about names that only begin differently, or are one level further down."""
+    first = next(iter(shapes))
+    for name, value in given.items():
+        if isinstance(value, Mapping):
+            return f"the arrays seem to be in weights[{name!r}]; "
+        before = name.removesuffix(first)
+        if before != name and sum(before + wanted in given for wanted in shapes) * 2 > len(shapes):
+            return f"prefix={prefix + before!r} would find them; "
+        if first.endswith(f".{name}"):
+            more = first.removesuffix(name)
+            if sum(wanted.removeprefix(more) in given for wanted in shapes if wanted.startswith(more)) * 2 > len(shapes):
+                return f"names lack {more!r}: expected {{{more!r} + name: array}}; "
+    return ""
 
 
 def as_tensor(value: Any, layer: str, name: str) -> np.ndarray:

@@ -31,7 +31,10 @@ class Sequential(Layer):
         )
         for name, layer in named.items():
             if not isinstance(layer, Layer):
-                raise DTypeError(f"Sequential: layer {name!r} is of type {type(layer).__name__}: expected a layer of fastlayers")
+                more = "; of a list, Sequential(*layers)" if isinstance(layer, (list, tuple)) else ""
+                raise DTypeError(
+                    f"Sequential: layer {name!r} is of type {type(layer).__name__}: expected a layer of fastlayers{more}"
+                )
             if not isinstance(name, str) or not name or "." in name:
                 raise ArgumentError(f"Sequential: a layer is named {name!r}: expected a str without a dot")
         self._names = tuple(named)

@@ -54,6 +54,8 @@ def compile(
     """
     checked_device("compile", device, variant)
     half = half_of("compile", precision)
+    if hasattr(type(function), "named_parameters"):
+        raise DTypeError("compile: function is a network of torch: torch.onnx.export writes it to a file, see docs/export.md")
     for i, value in enumerate(inputs):
         if isinstance(value, tuple) and len(value) > 1 and all(type(size) is int for size in value):
             raise DTypeError(

@@ -140,9 +140,9 @@ def _cast(value: Value, array: np.ndarray, given: Any) -> np.ndarray:
             file = "; files are not opened: read it, and give its values" * isinstance(given, (str, bytes, os.PathLike))
             raise DTypeError(f"run: input {value.name!r} is {what}: expected an array of {value.dtype}{file}")
         taken = " or ".join(_TAKEN[want]) if want else value.dtype.name
+        hint = "" if array.dtype.kind in "SU" else f"; convert it yourself, for example with .astype({value.dtype.name!r})"
         raise DTypeError(
-            f"run: input {value.name!r} has dtype {array.dtype}: expected {value.dtype} or another {taken} dtype; "
-            f"convert it yourself, for example with .astype({value.dtype.name!r})"
+            f"run: input {value.name!r} has dtype {array.dtype}: expected {value.dtype} or another {taken} dtype{hint}"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         made = array.astype(value.dtype)

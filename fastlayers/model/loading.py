@@ -123,7 +123,7 @@ def load(
     >>> fl.load(b"not a model")
     Traceback (most recent call last):
         ...
-    fastlayers.errors.FormatError: load: <bytes>: the content is of no known format
+    fastlayers.errors.FormatError: load: <bytes>: the content is of no known format: expected a model of ONNX, ...
     """
     checked_device("load", device, variant)
     half, bits = storage("load", precision, weights)

@@ -93,6 +93,8 @@ class Model:
         device: str = "cpu",
         variant: dispatch.Variant | None = None,
     ) -> None:
+        if not isinstance(graph, Graph):
+            raise DTypeError(f"Model: graph is of type {type(graph).__name__}: expected a Graph; fastlayers.load reads files")
         self._graph, self._options = graph, options
         found = variant or dispatch.variant("cuda" if device == "cuda" else options.variant)
         if variant is None and not options.variant:
@@ -574,6 +576,15 @@ class Model:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from .._habits import MODEL, advice
+
+            if told := advice(MODEL, name):
+                raise AttributeError(f"'Model' object has no attribute {name!r}{told}")
+            return object.__getattribute__(self, name)  # whatever went wrong is told again
 
     def __repr__(self) -> str:
         def side(found: Specs) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..errors import ArgumentError
 from ..kernels.table import HALVES
 
-__all__ = ["WEIGHTS", "half_of", "storage"]
+__all__ = ["PRECISIONS", "WEIGHTS", "half_of", "storage"]
 
-_PRECISIONS = ("default", "strict", *HALVES)
+PRECISIONS = ("default", "strict", *HALVES)
 _BITS = {"int8": 8, "int4": 4}
 WEIGHTS = ("float32", *HALVES, *_BITS)
 
@@ -18,8 +18,8 @@ def half_of(what: str, precision: object) -> int:
     Raises:
         ArgumentError: there is no such precision.
     """
-    if not isinstance(precision, str) or precision not in _PRECISIONS:
-        raise ArgumentError(f"{what}: precision is {precision!r}: expected one of {', '.join(map(repr, _PRECISIONS))}")
+    if not isinstance(precision, str) or precision not in PRECISIONS:
+        raise ArgumentError(f"{what}: precision is {precision!r}: expected one of {', '.join(map(repr, PRECISIONS))}")
     return HALVES.get(precision, 0)
 
 

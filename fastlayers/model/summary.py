@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import threads
+from .._arguments import shown
 from .._lazy import imported
 from .._tuples import NamedTuple
 from ..errors import ArgumentError
@@ -38,7 +39,9 @@ def _arrays(model: Model, shapes: Mapping[str, Any] | Sequence[Any] | None, what
             f"{s.name} {s.shape}" for s in model.inputs if s.shape is None or not all(isinstance(d, int) for d in s.shape)
         ]
         if open_sizes:
-            raise ArgumentError(f"{what}: sizes are open: {', '.join(open_sizes)}: give the shape of every input")
+            guess = {s.name: tuple(d if isinstance(d, int) else 1 for d in s.shape or ()) for s in model.inputs}
+            told = f"such as model.{what}({shown(guess)})"
+            raise ArgumentError(f"{what}: sizes are open: {', '.join(open_sizes)}: give the shape of every input, {told}")
         shapes = [s.shape for s in model.inputs]
     return model._placeholders(shapes, what)
 

@@ -12,7 +12,7 @@ from .._html import clean
 from ._flame import flame
 from ._network import drawing
 from ._roofline import roofline
-from .text import about, chosen, count
+from .text import about, chosen, count, limit
 
 if TYPE_CHECKING:
     from .data import Report, StepReport
@@ -155,7 +155,7 @@ def _row(report: Report, row: StepReport) -> list[Any]:
     found: list[Any] = [step.op, step.name, row.shape]
     found += [(count(number), number) for number in (step.parameters, step.multiply_adds, step.bytes)]
     if report.measured:
-        limit = report.least(row) / row.best if row.best > 0 and step.kernels else 0.0
         found += [(f"{row.best * 1e6:.1f}", row.best), (row.rounds, row.rounds), (f"{report.share(row):.1%}", report.share(row))]
-        found.append((f"{limit:.0%}" if limit else "", limit))
+        share, kind = limit(report, row)
+        found.append((f"{share:.0%}" if share else kind, share))
     return [*found, row.where]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .data import Report, StepReport
 
 
-__all__ = ["about", "cells", "chosen", "count", "head", "short", "table", "text", "three"]
+__all__ = ["about", "cells", "chosen", "count", "head", "limit", "plural", "short", "table", "text", "three"]
 
 WIDEST = 40  # characters of a name in a table
 
@@ -29,6 +29,19 @@ def count(number: float) -> str:
             return f"{number:.0f}{suffix}" if suffix == "" else f"{three(number)}{suffix}"
         number /= 1000
     raise AssertionError
+
+
+def plural(number: int, word: str) -> str:
+    """A number of things: 1 step, 2 steps."""
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
+def limit(report: Report, row: StepReport) -> tuple[float, str]:
+    """The part of the machine's limit that a step reaches, and which limit that is; no part where it passes it."""
+    if not (row.best > 0 and row.step.kernels and report.limits is not None):
+        return 0.0, ""
+    share, kind = report.least(row) / row.best, report.limits.kind(row.step)
+    return (share, kind) if share <= 1 else (0.0, "cache" if kind == "memory" else "fewer")
 
 
 def short(name: str) -> str:
@@ -69,10 +82,16 @@ def cells(report: Report, row: StepReport) -> list[str]:
             row.where + (f": {step.why}" if step.why else ""),
         ]
     rounds = [str(row.rounds) if row.rounds else ""] if report.inner else []
-    timed = bool(row.best > 0 and step.kernels and report.limits is not None)
-    share = f"{report.least(row) / row.best:.0%}" if timed else ""
-    kind = report.limits.kind(step) if timed and report.limits is not None else ""
-    return [*first, f"{row.best * 1e6:.1f}", *rounds, f"{report.share(row):.1%}", share, kind, " ".join(step.kernels)]
+    share, kind = limit(report, row)
+    return [
+        *first,
+        f"{row.best * 1e6:.1f}",
+        *rounds,
+        f"{report.share(row):.1%}",
+        f"{share:.0%}" if share else "",
+        kind,
+        " ".join(step.kernels),
+    ]
 
 
 def about(report: Report) -> list[str]:
@@ -81,7 +100,7 @@ def about(report: Report) -> list[str]:
     names = ", ".join(dict.fromkeys(s.step.op for s in numpy_steps)) or "nothing"
     memory = "" if report.arena is None else f", {count(report.arena)}B of intermediate results"
     lines = [
-        f"{len(report.steps)} steps, {count(report.parameters)} parameters, {count(report.multiply_adds)} multiply-adds"
+        f"{plural(len(report.steps), 'step')}, {count(report.parameters)} parameters, {count(report.multiply_adds)} multiply-adds"
         f"{memory}; in numpy: {names}"
     ]
     if report.measured:
@@ -92,13 +111,16 @@ def about(report: Report) -> list[str]:
         lines.append(
             f"one core: {count(report.limits.multiply_adds)} multiply-adds and {count(report.limits.read)}B read a second"
         )
+        passed = {limit(report, row)[1] for row in report.steps}
+        lines += ["limit cache: what such a step reads comes sooner than from memory"] * ("cache" in passed)
+        lines += ["limit fewer: such a step computes the same with fewer multiply-adds"] * ("fewer" in passed)
     return lines
 
 
 def text(report: Report, top: int) -> str:
     """See `Report.text`."""
     rows = [cells(report, row) for row in chosen(report, top)]
-    last = [f"variant={report.variant}, {report.threads} thread(s)"] if report.measured else []
+    last = [f"variant={report.variant}, {plural(report.threads, 'thread')}"] if report.measured else []
     return "\n".join([*report.notes, table(head(report), rows, 3), *about(report), *last])
 
 

@@ -8,8 +8,9 @@ import os
 import sys
 import time
 import traceback
+from contextlib import suppress
 
-__all__ = ["event", "failed", "take_over"]
+__all__ = ["event", "failed", "serving", "take_over"]
 
 LONGEST = 4000
 
@@ -22,6 +23,14 @@ def event(name: str, **values: object) -> None:
         sys.stderr.flush()
     except (OSError, ValueError):  # its reader has gone: no reason to stop serving
         pass
+
+
+def serving(url: str, models: list[str], page: bool, **values: object) -> None:
+    """Says that the server is up: to programs on stderr as `event` does, to people on stdout."""
+    event("serving", url=url, models=models, **values)
+    names = ", ".join(dict.fromkeys(models[:5])) + (", ..." if len(models) > 5 else "") or "nothing"
+    with suppress(OSError, ValueError):
+        print(f"serving {names} on {url}{', page at /' if page else '; with --page, a page at /'}", flush=True)
 
 
 def failed(name: str, error: BaseException) -> None:

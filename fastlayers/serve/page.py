@@ -30,6 +30,8 @@ svg { width: 100%; height: 5rem; border: 1px solid var(--line); border-radius: .
 polyline { fill: none; stroke: var(--bar); stroke-width: 1.5; vector-effect: non-scaling-stroke }
 small { opacity: .7 }
 .wide { overflow-x: auto }
+h2 { font-size: 1rem; margin: 1.2rem 0 0 }
+pre { background: #8882; border-radius: .5rem; padding: .6rem; overflow-x: auto; user-select: all }
 #missing { margin-top: 1.2rem } #missing td { text-align: left }
 #missing td:last-child { overflow-wrap: anywhere; color: var(--bad) }
 </style></head><body>
@@ -38,24 +40,75 @@ small { opacity: .7 }
 <small>requests per second, the last two minutes (at most <span id="most">0</span>)</small>
 <svg viewBox="0 0 120 100" preserveAspectRatio="none"><polyline id="line" points=""></polyline></svg>
 <div class="wide">
-<table><thead><tr><th>model</th><th>version</th><th>requests</th><th>per second</th><th>failed</th><th>mean ms</th>
-<th>queue ms</th><th>run ms</th><th>rows a run</th></tr></thead><tbody id="rows"></tbody></table></div>
+<table><thead><tr><th>model</th><th>version</th><th>requests</th><th>per second</th><th>refused</th><th>failed</th>
+<th>mean ms</th><th>queue ms</th><th>run ms</th><th>rows a run</th></tr></thead><tbody id="rows"></tbody></table></div>
 <table id="missing"></table>
+<div id="about"></div>
 <script>
 "use strict";
 const $ = id => document.getElementById(id), history = [];
-let before = null, at = 0;
+let before = null, at = 0, told = "";
 const ms = part => part.count ? (part.ns / part.count / 1e6).toFixed(2) : "-";
 const since = (now, old) => old && now.count >= old.count ? {count: now.count - old.count, ns: now.ns - old.ns} : now;
 const gauge = (text, name) => {
   const found = text.match(new RegExp("^fastlayers_" + name + " (\\\\S+)", "m"));
   return found ? Number(found[1]) : 0;
 };
+// What is wrong with the server, or took too long; a request is refused for every other reason. A path that is none is nothing.
+const BAD = ["failed", "timeout"], NONE = ["ok", "unknown path"];
+const count = (text, start, bad) => {
+  let found = 0;
+  for (const line of text.split("\\n")) {
+    const label = line.startsWith(start) && line.match(/(?:outcome|reason)="([^"]*)"/);
+    if (label && BAD.includes(label[1]) === bad && !NONE.includes(label[1])) found += Number(line.slice(line.lastIndexOf(" ")));
+  }
+  return found;
+};
+const quoted = text => JSON.stringify(text).slice(1, -1);
 const add = (parent, tag, text) => {
   const made = document.createElement(tag);
   made.textContent = text; parent.append(made);
   return made;
 };
+const size = shape => shape.reduce((all, n) => all * n, 1);
+const zeros = (type, n) => {
+  const zero = type === "BYTES" ? '""' : type === "BOOL" ? "false" : "0";
+  return n <= 16 ? Array(n).fill(zero).join() : `'$(yes '${zero}' | head -${n} | paste -sd,)'`;
+};
+const shell = text => text.replaceAll("'", "'\\\\''");
+const tensor = t => {
+  const shape = t.shape.map(n => n < 0 ? 1 : n), head = {name: t.name, datatype: t.datatype, shape};
+  return shell(JSON.stringify(head).slice(0, -1)) + `,"data":[${zeros(t.datatype, size(shape))}]}`;
+};
+const texts = model => {
+  if (model.inputs.some(t => t.name.startsWith("past_key_values"))) return ["completions", {prompt: "Once", max_tokens: 20}];
+  if (model.outputs.some(t => t.name === "logits")) return ["rerank", {query: "a question", documents: ["an answer", "another"]}];
+  return ["embeddings", {input: ["a question", "an answer"]}];
+};
+async function describe(models) {
+  const key = JSON.stringify(models.map(m => [m.name, m.version]));
+  if (key === told) return;
+  const get = path => fetch(path).then(r => r.json()), path = m => "v2/models/" + encodeURIComponent(m.name);
+  const listed = (await get("v1/models")).data.map(m => m.id);
+  const made = await Promise.all(models.map(m => get(path(m) + "/versions/" + m.version)));
+  $("about").replaceChildren();
+  made.forEach((model, i) => {
+    add($("about"), "h2", models[i].name + (model.versions.length > 1 ? ", version " + models[i].version : ""));
+    const sides = side => model[side].map(t => `${t.name} ${t.datatype} [${t.shape.map(n => n < 0 ? "any" : n).join(", ")}]`);
+    add($("about"), "small", sides("inputs").join("; ") + " \xe2\x86\x92 " + sides("outputs").join("; "));
+    const base = location.href.replace(/[^/]*$/, "");
+    let line;
+    if (listed.includes(model.name)) {
+      const [kind, body] = texts(model);
+      line = `curl ${base}v1/${kind} -d '${shell(JSON.stringify({model: model.name, ...body}))}'`;
+    } else {
+      const place = base + path(models[i]) + (model.versions.length > 1 ? "/versions/" + models[i].version : "") + "/infer";
+      line = `echo '{"inputs":[${model.inputs.map(tensor).join()}]}' | curl ${shell(place)} -d @-`;
+    }
+    add($("about"), "pre", line);
+  });
+  told = key;
+}
 async function turn() {
   try {
     const [stats, text, ready, about, index] = await Promise.all([
@@ -67,16 +120,20 @@ async function turn() {
     $("state").textContent = ready ? "ready" : "not ready";
     $("state").className = ready ? "" : "bad";
     rows.replaceChildren();
-    let rate = 0, failed = 0;
+    let rate = 0;
     for (const model of stats.model_stats) {
       const key = model.name + "/" + model.version, old = before && before[key], s = model.inference_stats;
       const good = since(s.success, old && old.inference_stats.success);
       const each = old ? good.count / seconds : 0, row = add(rows, "tr", "");
       const recent = part => ms(old && good.count ? since(s[part], old.inference_stats[part]) : s[part]);
-      rate += each; failed += s.fail.count;
-      for (const value of [model.name, model.version, s.success.count, each.toFixed(1), s.fail.count, recent("success"),
-        recent("queue"), recent("compute_infer"),
-        model.execution_count ? (model.inference_count / model.execution_count).toFixed(2) : "-"])
+      const runs = model.batch_stats.map(b => [b.batch_size, b.compute_infer.count]);
+      const total = runs.reduce((all, [, n]) => all + n, 0), of = runs.reduce((all, [size, n]) => all + size * n, 0);
+      const start = "fastlayers_requests_total{model=\\"" + quoted(model.name) + "\\",", mine = text.split("\\n").filter(
+        line => line.includes("version=\\"" + model.version + "\\"")).join("\\n");
+      rate += each;
+      for (const value of [model.name, model.version, s.success.count, each.toFixed(1), count(mine, start, false),
+        count(mine, start, true), recent("success"), recent("queue"), recent("compute_infer"),
+        total ? (of / total).toFixed(2) : "-"])
         add(row, "td", value);
     }
     if (before) { history.push(rate); if (history.length > 120) history.shift(); }
@@ -85,7 +142,9 @@ async function turn() {
     $("line").setAttribute("points", history.map((r, i) => `${i + 120 - history.length},${98 - 96 * r / most}`).join(" "));
     $("cards").replaceChildren();
     for (const [value, what] of [[rate.toFixed(1), "requests per second"], [gauge(text, "requests_in_flight"), "in flight"],
-      [gauge(text, "connections"), "connections"], [gauge(text, "sequences"), "sequences"], [failed, "failed"]]) {
+      [gauge(text, "connections"), "connections"], [gauge(text, "sequences"), "sequences"],
+      [count(text, "fastlayers_refused_total", false), "refused"],
+      [count(text, "fastlayers_refused_total", true), "failed"]]) {
       const card = add($("cards"), "div", "");
       card.className = "card"; add(card, "b", value); add(card, "small", what);
     }
@@ -94,6 +153,7 @@ async function turn() {
       const row = add($("missing"), "tr", "");
       for (const value of [model.name, "version " + model.version, "not loaded: " + model.reason]) add(row, "td", value);
     }
+    await describe(stats.model_stats);
     before = Object.fromEntries(stats.model_stats.map(m => [m.name + "/" + m.version, m])); at = now;
   } catch (error) { $("state").textContent = "no answer"; $("state").className = "bad"; }
   setTimeout(turn, 1000);

@@ -146,7 +146,9 @@ class Repository:
         config = Config()
         if self._inside(source.config):
             config = read(source.config)
-        return Served(name, version, source.path, config, self._settings.batch, self._settings.batch_delay, self._settings.cache)
+        given = self._settings
+        storage = {"precision": given.precision, "weights": given.weights}
+        return Served(name, version, source.path, config, given.batch, given.batch_delay, given.cache, storage)
 
     # ---- looking ----------------------------------------------------------------------------------------------------
 

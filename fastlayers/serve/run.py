@@ -22,7 +22,7 @@ def run(settings: Settings) -> int:
 
         repository = Repository(settings)
         repository.load_all()
-        logs.event("serving", url=f"http://{_written(host)}:{port}", models=[s.name for s in repository.every()])
+        logs.serving(f"http://{_written(host)}:{port}", [s.name for s in repository.every()], settings.page)
         return work(settings, repository, [listening])
     finally:
         listening.close()

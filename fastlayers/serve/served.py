@@ -28,7 +28,15 @@ class Served:
     """A loaded model."""
 
     def __init__(
-        self, name: str, version: str, path: Path, config: Config, most: int, delay: float, cache: int = 256 << 20
+        self,
+        name: str,
+        version: str,
+        path: Path,
+        config: Config,
+        most: int,
+        delay: float,
+        cache: int = 256 << 20,
+        storage: Mapping[str, Any] | None = None,
     ) -> None:
         """Loads it.
 
@@ -36,11 +44,12 @@ class Served:
             most: rows of a batch unless `config` says otherwise.
             delay: seconds that a request waits for others, unless `config` says otherwise.
             cache: bytes for what a decoder knows of earlier prompts.
+            storage: `precision` and `weights` of `fastlayers.load`.
         """
         self.name, self.version, self.config = name, version, config
         # The Encoder, CrossEncoder, Classifier or Generator that the model is, or the reason why it is none.
         self.text: Any = "it is no text model: it has no tokenizer"
-        self.model: Model = self._opened(path, cache)
+        self.model: Model = self._opened(path, cache, storage or {})
         for spec in (*self.model.inputs, *self.model.outputs):
             if type(spec) is not TensorSpec or datatype(spec.dtype) is None:
                 raise UnsupportedError(
@@ -59,18 +68,18 @@ class Served:
         self.closed = False
         self._stream: Any = None
 
-    def _opened(self, path: Path, cache: int) -> Model:
+    def _opened(self, path: Path, cache: int, storage: Mapping[str, Any]) -> Model:
         if path.is_dir() or path.suffix == ".gguf":
             try:
-                self.text, model = opened(path, cache)
+                self.text, model = opened(path, cache, **storage)
             except (ArgumentError, UnsupportedError) as error:
                 if path.is_dir():
                     raise
-                self.text, model = str(error), load(path)
+                self.text, model = str(error), load(path, **storage)
             if isinstance(self.text, str):
                 logs.event("text off", level="warning", model=self.name, version=self.version, why=self.text)
             return model
-        return load(path, zipmap=False)
+        return load(path, zipmap=False, **storage)
 
     def signature(self, feeds: Mapping[str, np.ndarray]) -> tuple[Any, int]:
         """Key that requests must share to run together, and the number of rows of this one; None: it runs alone."""

@@ -25,6 +25,9 @@ class Settings:
     page: bool = False
     log: str = "requests"  # or "events"
 
+    precision: str = "default"  # of `fastlayers.load`, as the next
+    weights: str = "float32"
+
     batch: int = 16  # the most rows that are run together; 1 turns batching off
     batch_delay: float = 0.0  # how long a request waits for others though nothing runs
     threads: int = 0  # runs that go on at once; 0: the number of threads that fastlayers may use

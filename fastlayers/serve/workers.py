@@ -36,7 +36,7 @@ def run_workers(settings: Settings, listening: socket.socket, url: str) -> int:
         repository.load_all()
         if not settings.threads:
             set_num_threads(max(1, get_num_threads() // settings.workers))
-        logs.event("serving", url=url, models=[s.name for s in repository.every()], workers=settings.workers)
+        logs.serving(url, [s.name for s in repository.every()], settings.page, workers=settings.workers)
         return _Supervisor(settings, repository, listening, shared).run()
     finally:
         if os.getpid() == shared.made_by:

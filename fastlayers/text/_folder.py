@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from .._arguments import as_path
@@ -27,20 +28,26 @@ class Folder:
         what: the name of who opens it, for errors.
         model: the network, where another one than the folder's own is to run.
         below: where the network is in the folder.
+        options: of `load`, for the folder's own network.
     """
 
     # How a file that has no modules says that vectors of texts are made.
     pooling: str | None = None
 
-    def __init__(self, path: Any, what: str, model: Model | None, below: str = "") -> None:
+    def __init__(
+        self, path: Any, what: str, model: Model | None, below: str = "", options: Mapping[str, Any] | None = None
+    ) -> None:
         self.what, self.path = what, as_path(what, path)
         if not os.path.isdir(self.path):
-            raise ArgumentError(f"{what}: {self.path!r}: expected a folder with config.json, or a GGUF file")
+            from ..formats.elsewhere import at_nothing
+
+            told = at_nothing(self.path)
+            raise ArgumentError(f"{what}: {self.path!r}: expected a folder with config.json, or a GGUF file{told}")
         check_model(what, model)
         self.inner = os.path.join(self.path, below) if below else self.path
         self.config = read_settings(self.inner, "config.json", what)
         self.words = read_settings(self.inner, "tokenizer_config.json", what)
-        self.model = _network(self.inner, what) if model is None else model
+        self.model = _network(self.inner, options or {}) if model is None else model
 
     def settings(self, name: str) -> Settings:
         """A JSON file of the folder."""
@@ -69,13 +76,13 @@ def _positions(config: Settings) -> int | None:
     return None if config.values.get("max_position_embeddings") == -1 else config.size("max_position_embeddings")
 
 
-def _network(folder: str, what: str) -> Model:
+def _network(folder: str, options: Mapping[str, Any]) -> Model:
     """The network of a folder: of its weights where their family is known, else of the ONNX file that it has."""
     exported = next((path for path in (file_in(folder, name) for name in ONNX) if path is not None), None)
     if any(file_in(folder, name) for name in _WEIGHTS) or exported is None:
         try:
-            return load(folder)
+            return load(folder, **options)
         except (UnsupportedError, IsADirectoryError):
             if exported is None:
                 raise
-    return load(exported)
+    return load(exported, **options)

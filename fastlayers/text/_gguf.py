@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .._arguments import as_path
@@ -22,12 +23,12 @@ _POOLING = {1: "mean", 2: "cls", 3: "lasttoken"}
 class File(Folder):
     """A GGUF file, with the network's configuration and the tokenizer's in transformers' words. Arguments as for `Folder`."""
 
-    def __init__(self, path: Any, what: str, model: Model | None) -> None:
+    def __init__(self, path: Any, what: str, model: Model | None, options: Mapping[str, Any] | None = None) -> None:
         self.what, self.path = what, as_path(what, path)
         self.inner = self.path
         check_model(what, model)
         self._given = metadata(self.path)
-        self.model = load(self.path) if model is None else model
+        self.model = load(self.path, **options or {}) if model is None else model
         get = self._given.get
         arch = get("general.architecture")
         ends = [get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom")]

@@ -14,10 +14,18 @@ from ._generator import Generator
 from ._open import open_folder
 from ._pooling import read_modules
 
-__all__ = ["opened"]
+__all__ = ["network", "opened"]
 
 
-def opened(path: Any, cache_bytes: int = 256 << 20) -> tuple[Encoder | CrossEncoder | Classifier | Generator | str, Model]:
+def network(path: Any, **options: str) -> Model:
+    """The network of a folder or a GGUF file, loaded with these options of `load`: what the classes take as `model`."""
+    name = as_path("load", path)
+    return open_folder(name, "load", None, read_modules(name, "load")[0], options).model
+
+
+def opened(
+    path: Any, cache_bytes: int = 256 << 20, **options: str
+) -> tuple[Encoder | CrossEncoder | Classifier | Generator | str, Model]:
     """A `Generator` of a network with a cache, a `CrossEncoder` of one with a score, a `Classifier` of one with other logits, an
     `Encoder` of any other, and of every folder with modules after the network; or why it is none of them; and the network.
 
@@ -27,7 +35,7 @@ def opened(path: Any, cache_bytes: int = 256 << 20) -> tuple[Encoder | CrossEnco
     what = "open"
     name = as_path(what, path)
     below, modules = read_modules(name, what)
-    model = open_folder(name, what, None, below).model
+    model = open_folder(name, what, None, below, options).model
     if any(name.startswith("past_key_values.") for name in model.inputs.names):
         kind: Any = Generator
     elif "logits" not in model.outputs.names or modules:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -44,9 +45,25 @@ def compare(model: str, tmp_path: Path, arrays: dict[str, np.ndarray], *more: st
 def test_stored_outputs(model: str, stored: dict[str, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare(model, tmp_path, stored) == 0
     out = capsys.readouterr().out
-    assert "1 values next to arrays of arrays.npz" in out and "all agree" in out
+    assert "1 value next to arrays of arrays.npz" in out and "all agree" in out
     assert compare(model, tmp_path, stored, "--layers") == 0
     assert f"{len(stored) - 1} values next to" in capsys.readouterr().out
+
+
+def test_another_model(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = fl.Sequential(fl.Linear(4, 6), fl.ReLU(), fl.Linear(6, 2))
+    other.load_state_dict({**WEIGHTS, "2.bias": WEIGHTS["2.bias"] + 1})
+    path = str(tmp_path / "other.safetensors")
+    fl.compile(lambda a: other(a), fl.graph.Input("a", ("n", 4))).save(path)
+    assert cli.main(["compare", model, "--against", model, "--layers"]) == 0
+    assert f"2 values next to {model}" in capsys.readouterr().out
+    assert cli.main(["compare", model, "--against", path, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["first_that_differs"] == "linear_1"
+    assert cli.main(["compare", model, "--against", path, "--weights", "bfloat16", "--tolerance", "1.5"]) == 0
+    fl.compile(lambda a, b: a + b, *(fl.graph.Input(name, (4,)) for name in "ab")).save(path)
+    assert cli.main(["compare", model, "--against", path]) == 2
+    assert "has 2 inputs: expected 1" in capsys.readouterr().err
+    assert cli.main(["compare", model, "--against", "onnxruntme"]) == 2
 
 
 def test_the_first_layer_that_differs_is_named(
@@ -153,7 +170,7 @@ def test_errors(
 def test_convert(model: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "new.safetensors"
     assert cli.main(["convert", model, str(target), *more]) == 0
-    assert "1 inputs, 1 outputs, run on seeded random values, off by 0" in capsys.readouterr().out
+    assert "1 input, 1 output, run on seeded random values, off by 0" in capsys.readouterr().out
     x = normal(3, 4)
     np.testing.assert_array_equal(fl.load(target)(x), fl.load(model)(x))
 

@@ -37,11 +37,22 @@ def test_inspect(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "1x6" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["inspect", "profile", "bench", "run", "compare", "convert", "warmup"])
+def test_the_packaged_network_by_its_name(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = {"bench": ["--seconds", "0"], "profile": ["--runs", "1"], "convert": [str(tmp_path / "a.safetensors")]}
+    if command == "profile" and not dispatch.levels():
+        pytest.skip("the compiled engine is not built here")
+    with fl.kernels.use("aot" if dispatch.levels() else "reference"):
+        for options in ([], ["--precision", "bfloat16"], ["--precision", "strict", "--weights", "int8"]):
+            assert cli.main([command, "silero_vad", *more.get(command, []), *options]) in (0, 1 if command == "compare" else 0)
+        assert capsys.readouterr().out
+
+
 @pytest.mark.skipif(not dispatch.levels(), reason="the compiled engine is not built here")
 def test_profile(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["profile", model, "--shape", "x=3,4", "--runs", "3"]) == 0
     out = capsys.readouterr().out
-    assert sum(line.startswith("Linear") for line in out.splitlines()) == 2 and "of limit" in out and "1 thread(s)" in out
+    assert sum(line.startswith("Linear") for line in out.splitlines()) == 2 and "of limit" in out and "1 thread\n" in out
     assert cli.main(["profile", model, "--runs", "1", "--top", "1"]) == 0
     assert sum(line.startswith("Linear") for line in capsys.readouterr().out.splitlines()) == 1
 

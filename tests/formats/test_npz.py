@@ -127,7 +127,7 @@ BROKEN: dict[str, tuple[bytes, type[Error], str]] = {
     "no npy member": (
         archive(Entry("notes.txt", b"hello")),
         FormatError,
-        "without any npy member or data.pkl: 1 members ('notes.txt')",
+        "without any npy member or data.pkl: 1 member ('notes.txt')",
     ),
     "empty archive": (archive(), FormatError, "without any npy member or data.pkl: 0 members ()"),
 }

@@ -46,6 +46,9 @@ def test_operators_and_numpy_functions_are_recorded() -> None:
         lambda x, y: x.transpose(),
         lambda x, y: x.transpose((1, 0)),
         lambda x, y: x.transpose(1, 0),
+        lambda x, y: x.mean() + y.sum(-1) - np.mean(x, 1),
+        lambda x, y: x.max((0, -1), keepdims=True) * np.min(y, axis=0) + np.max(x) - x.min(()),
+        lambda x, y: (x > y).sum(0) + (x > y).mean(),
     ]
     for function in functions:
         np.testing.assert_allclose(run(function, a, b)[0], function(a, b), rtol=1e-6)
@@ -76,10 +79,11 @@ REFUSED: list[tuple[str, Any]] = [
     (r"len\(\)", len),
     ("in", lambda x: 3 in x),
     (r"numpy\.sin", np.sin),
-    (r"numpy\.add\.reduce", np.add.reduce),
     (r"numpy\.add with \['out'\]", lambda x: np.add(x, 1, out=np.zeros(3))),
     (r"numpy\.matmul", lambda x: np.ones((3, 3)) @ x),
-    (r"numpy\.sum", np.sum),
+    (r"numpy\.prod", np.prod),
+    (r"numpy\.sum", lambda x: np.sum(x, dtype=np.float64)),
+    (r"numpy\.add\.reduce", np.add.reduce),
     (r"numpy\.concatenate", lambda x: np.concatenate([x, x])),
     (r"\*\* 3", lambda x: x**3),
 ]

@@ -19,7 +19,7 @@ from fastlayers.program.steps import steps, timed
 from fastlayers.report import Limits, Report, StepReport
 from fastlayers.report._layout import HEIGHT, WIDTH, layout
 from fastlayers.report._network import drawing
-from fastlayers.report.text import count, three
+from fastlayers.report.text import count, limit, three
 from tests.formats import onnx_build as onnx
 from tests.program.graphs import normal
 
@@ -145,6 +145,18 @@ def test_events_of_a_trace_follow_each_other(make: object) -> None:
             end = event["ts"] + event["dur"]
     with pytest.raises(fl.ArgumentError, match=r"Model\.profile"):
         model.report([s.shape for s in model.inputs]).trace()
+
+
+def test_what_is_faster_than_a_limit_is_no_share_of_it() -> None:
+    report = residual().report()
+    found = {}
+    for memory, products in ((1.0, 1e15), (1e15, 1.0), (1e15, 1e15)):
+        steps = tuple(StepReport(s.step, seconds=(1e-6,), begins=(0.0,)) for s in report.steps if s.step.multiply_adds)
+        about = report._replace(steps=steps, runs=(1e-6,), limits=Limits(products, memory))
+        found[memory, products] = [limit(about, row) for row in steps]
+        assert "%" not in about.text().splitlines()[2].split()[6] and ("limit cache: " in about.text()) == (memory == 1)
+    assert set(found[1.0, 1e15]) == {(0.0, "cache")} and set(found[1e15, 1.0]) == {(0.0, "fewer")}
+    assert all(0 < share < 1e-3 for share, _ in found[1e15, 1e15])
 
 
 class _Page(HTMLParser):

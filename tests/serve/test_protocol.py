@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers.serve import logs
 
 from .servers import Server, folder_of_models, serving, tensors
 
@@ -147,6 +149,22 @@ def test_the_page_is_there_and_loads_nothing_from_elsewhere(server: Server) -> N
     status, page = server.ask("/")
     assert status == 200 and b"fastlayers serve" in page and b"http://" not in page and b"https://" not in page
     assert b"v2/repository/index" in page  # models that could not be loaded are shown with the reason
+    assert b"<th>refused</th><th>failed</th>" in page and b"/infer" in page  # and a line to ask each with
+
+
+def test_people_are_told_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.serving("http://127.0.0.1:8000", ["a", "a", "b"], True)
+    logs.serving("http://127.0.0.1:8000", [], False)
+    shown = capsys.readouterr()
+    assert shown.out == (
+        "serving a, b on http://127.0.0.1:8000, page at /\nserving nothing on http://127.0.0.1:8000; with --page, a page at /\n"
+    )
+    assert json.loads(shown.err.splitlines()[0])["event"] == "serving"
+
+
+def test_weights_in_fewer_bits(models: tuple[Path, dict[str, fl.Model]]) -> None:
+    with serving(models[0], "--weights", "int8", "--precision", "strict") as server:
+        assert server.ask("/v2/models/net/ready")[0] == 200
 
 
 def test_what_is_logged_is_json(server: Server) -> None:

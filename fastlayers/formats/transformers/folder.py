@@ -12,6 +12,7 @@ from ...ir.graph import Graph
 from .. import safetensors_index
 from .._table import choose
 from ..budget import Budget
+from ..elsewhere import in_folder
 from ..source import open_source, quote
 from . import family_of, network
 
@@ -30,7 +31,8 @@ def load_graph(path: str, *, max_bytes: int, mmap: bool, narrow: bool = False) -
     budget = Budget(max_bytes, "load")
     budget.narrow = narrow
     if not os.path.isfile(os.path.join(path, CONFIG)):
-        raise FormatError(f"{where}: is a folder without {CONFIG}: expected a checkpoint of transformers, or a file")
+        expected = f"expected a checkpoint of transformers, or a file{in_folder(path)}"
+        raise FormatError(f"{where}: is a folder without {CONFIG}: {expected}")
     config = read_json(path, CONFIG, where, budget)
     kind = config.get("model_type")
     _no_code(path, config, where)

@@ -15,7 +15,7 @@ from .._locks import Lock
 from ..errors import ArgumentError, DTypeError, FormatError
 from ..model.loading import load
 from ..model.model import Model
-from ..model.origin import Origin, look
+from ..model.origin import Origin, look, unchanged
 
 __all__ = ["ModelFile", "model_file"]
 
@@ -141,7 +141,7 @@ def model_file(what: str, source: Any, num_threads: int | None, options: Mapping
         return source if num_threads is None else source.with_threads(num_threads)
     if isinstance(source, Model):
         origin = source._origin
-        if options or origin is None or look(origin.path, origin.options) != origin:
+        if options or origin is None or not unchanged(origin):
             given = f"with {sorted(options)}" if options else "that no unchanged file holds"
             raise ArgumentError(f"{what}: path is a Model {given}: expected the path of a file; `Model.save` writes one")
         return ModelFile(origin.path, num_threads=num_threads or source.num_threads or None, **origin.options)

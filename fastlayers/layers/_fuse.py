@@ -10,25 +10,20 @@ from ..errors import ShapeError
 from ..kernels.table import Activation
 from ._base import Layer, Weights
 from .activation import Identity
-from .container import Sequential
 from .conv import _Conv
 from .linear import Linear
 from .normalization import _BatchNorm
 
-__all__ = ["fuse"]
+__all__ = ["fused"]
 
 
-def fuse(net: Sequential) -> Sequential:
-    """See `Sequential.fuse`."""
-    settled: Any = net._settled()
-    names, layers = list(settled._names), list(settled._list)
+def fused(layers: list[Layer]) -> list[Layer]:
+    """Layers that compute the same one after the other, each BatchNorm folded into what comes before it."""
     for i, layer in enumerate(layers):
-        if isinstance(layer, Sequential):
-            layers[i] = fuse(layer)
-        elif i and isinstance(layer, _BatchNorm) and _fits(layers[i - 1], layer):
+        if i and isinstance(layer, _BatchNorm) and _fits(layers[i - 1], layer):
             two = isinstance(layers[i - 1], Linear) and layer.axis == 1
             layers[i - 1], layers[i] = _folded(layers[i - 1], layer), TwoAxes() if two else Identity()
-    return Sequential(dict(zip(names, layers, strict=True)))
+    return layers
 
 
 class TwoAxes(Layer):

@@ -62,9 +62,11 @@ class Sequential(Layer):
         >>> list(net.fuse().tensor_shapes())
         ['0.weight', '0.bias']
         """
-        from ._fuse import fuse
+        from ._fuse import fused
 
-        return fuse(self)
+        settled = self._settled()
+        layers = fused([layer.fuse() if isinstance(layer, Sequential) else layer for layer in settled._list])
+        return Sequential(dict(zip(settled._names, layers, strict=True)))
 
     def _children(self) -> Iterator[tuple[str, Layer]]:
         return zip(self._names, self._list, strict=True)

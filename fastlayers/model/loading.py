@@ -16,7 +16,7 @@ from ..kernels import dispatch
 from ..operators import MAX_ROUNDS
 from ..program.memory import within_machine
 from .model import Model, Options
-from .origin import look
+from .origin import look, unchanged
 from .precision import storage
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def load(
         given = {"format": format, "device": device, "precision": precision, "weights": weights, "max_bytes": max_bytes,
                  "optimize": optimize, "require_native": require_native, "max_rounds": max_rounds, "zipmap": zipmap,
                  "streaming": streaming, "variant": variant}  # fmt: skip
-        origin = look(source, given)
+        origin = look(source, given, load)
     source = _serialized(source)
     graph, metadata, stored = load_graph(
         source, format=format, max_bytes=max_bytes, mmap=mmap, narrow=not (half or bits or precision == "strict")
@@ -151,6 +151,6 @@ def load(
     options["streaming"] = streaming or bool(stored.get("streaming"))
     model = Model(graph, Options(**options), metadata, packed, device)
     model.num_threads, model._about = num_threads, about
-    if origin is not None and look(source, origin.options) == origin:  # it has not changed meanwhile
+    if origin is not None and unchanged(origin):  # it has not changed meanwhile
         model._origin = origin
     return model

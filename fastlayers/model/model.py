@@ -27,7 +27,7 @@ from ..program.memory import LARGEST, counted
 from . import feeds as _feeds
 from ._branches import optimize_branch, stored
 from ._stand_ins import Closed, NoRunner, growing
-from .origin import Origin, reference, reload, restore
+from .origin import Origin, reference, reload
 from .specs import MapSpec, Specs, TensorSpec, specs
 from .values import value_names, with_outputs
 
@@ -596,12 +596,19 @@ class Model:
         """A model that was loaded from a mapped file, which is still the same, is pickled as a reference to it."""
         named = reference(self._origin, self._graph)
         if named is not None and self._origin is not None:
-            return reload, (named, self._origin.options, self._threads)
+            return reload, (named, self._origin.load, self._origin.options, self._threads)
         return self._carried()
 
     def _carried(self) -> Any:
         device = "cuda" if self._variant.name == "cuda" else "cpu"
-        return restore, (self._graph, self._options, self.metadata, self._threads, device, self._about)
+        return Model._restored, (self._graph, self._options, self.metadata, device, self._threads, self._about)
+
+    @classmethod
+    def _restored(cls, graph: Graph, options: Options, metadata: Any, device: str, threads: int, about: Any) -> Model:
+        """A model of what a pickle carries."""
+        model = cls(graph, options, metadata, device=device)
+        model.num_threads, model._about = threads, about
+        return model
 
     def __copy__(self) -> Model:
         return self

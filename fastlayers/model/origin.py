@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +18,9 @@ from ..errors import FormatError
 
 if TYPE_CHECKING:
     from ..ir.graph import Graph
-    from .model import Model, Options
+    from .model import Model
 
-__all__ = ["Origin", "look", "reference", "reload", "restore"]
+__all__ = ["Origin", "look", "reference", "reload", "unchanged"]
 
 HEAD = 4096  # bytes that are compared
 MOST_WIDENED = 4  # how much larger weights may be in memory than in a file: float32 of 8 bits
@@ -34,9 +34,10 @@ class Origin(NamedTuple):
     changed: int
     head: bytes
     options: Mapping[str, Any]
+    load: Callable[..., Model] | None
 
 
-def look(source: Any, options: Mapping[str, Any]) -> Origin | None:
+def look(source: Any, options: Mapping[str, Any], load: Callable[..., Model] | None = None) -> Origin | None:
     """The file that a source names, as it is now; None for what is no path, or cannot be looked at."""
     if not isinstance(source, (str, os.PathLike)):
         return None
@@ -53,12 +54,17 @@ def look(source: Any, options: Mapping[str, Any]) -> Origin | None:
             os.close(opened)
     except (OSError, ValueError):
         return None
-    return Origin(path, status.st_size, status.st_mtime_ns, head, options)
+    return Origin(path, status.st_size, status.st_mtime_ns, head, options, load)
+
+
+def unchanged(origin: Origin) -> bool:
+    """Whether the file is still there as it was."""
+    return look(origin.path, origin.options, origin.load) == origin
 
 
 def reference(origin: Origin | None, graph: Graph) -> tuple[str, int, int, bytes] | None:
     """The name of the file in a pickle; None if it is another one by now, or not all of the weights are in it."""
-    if origin is None or look(origin.path, origin.options) != origin or not _holds(origin.size, graph):
+    if origin is None or not unchanged(origin) or not _holds(origin.size, graph):
         return None
     return origin.path, origin.size, origin.changed, _digest(origin.head)
 
@@ -78,30 +84,12 @@ def _holds(size: int, graph: Graph) -> bool:
     return total <= MOST_WIDENED * size
 
 
-def restore(
-    graph: Graph,
-    options: Options,
-    metadata: Mapping[str, str],
-    threads: int,
-    device: str,
-    about: Mapping[str, Any],
-) -> Model:
-    """A model of what a pickle carries."""
-    from .model import Model
-
-    model = Model(graph, options, metadata, device=device)
-    model.num_threads, model._about = threads, about
-    return model
-
-
-def reload(named: tuple[str, int, int, bytes], options: Mapping[str, Any], threads: int) -> Model:
+def reload(named: tuple[str, int, int, bytes], load: Callable[..., Model], options: Mapping[str, Any], threads: int) -> Model:
     """The model of a file that a pickle names.
 
     Raises:
         FormatError: there is no such file, or it is not the one that was loaded then.
     """
-    from .loading import load
-
     path, size, changed, digest = named
     found = look(path, options)
     if found is None or (found.size, found.changed, _digest(found.head)) != (size, changed, digest):
@@ -110,7 +98,7 @@ def reload(named: tuple[str, int, int, bytes], options: Mapping[str, Any], threa
             f"unpickle: {path!r}: the model was pickled as a reference to this file, which {told}: expected the file as it was; "
             "load(..., mmap=False) makes models whose pickles carry the weights"
         )
-    model: Model = load(path, **options)
+    model = load(path, **options)
     model.num_threads = threads
     return model
 

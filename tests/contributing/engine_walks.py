@@ -36,7 +36,7 @@ ACTIVATION = Walk(
         after("fastlayers/kernels/aot/csrc/unary.h", "{ return vsel((vi)(x <= a), b, x); }\n", _C),
         after("fastlayers/kernels/reference/activation.py", '    "quick_gelu": lambda x, a, b: x * _sigmoid(a * x),\n', '    "relu_squared": lambda x, a, b: np.where(x <= 0, 0, x * x),\n'),
         after("fastlayers/kernels/jit/_math.py", '    "quick_gelu": lambda e, x, a, b: x * sigmoid(e, a * x),\n', '    "relu_squared": lambda e, x, a, b: e.select(x <= 0.0, 0.0, x * x),\n'),
-        after("fastlayers/kernels/cuda/_math.py", "    return x * _sigmoid(a * x)\n", "\n\n@device\ndef _relu_squared(x: Any, a: Any, b: Any) -> Any:\n    return _ZERO if x <= _ZERO else x * x\n"),
+        after("fastlayers/kernels/cuda/_math.py", '    "quick_gelu": lambda x, a, b: x * _sigmoid(a * x),\n', '    "relu_squared": lambda x, a, b: _ZERO if x <= _ZERO else x * x,\n'),
         after("fastlayers/functional/_activation.py", '    return run_unary("tanhshrink", x, PLAIN["tanhshrink"])\n', _FUNCTION),
         after("fastlayers/functional/_activation.py", '    "relu6",\n', '    "relu_squared",\n'),
         after("fastlayers/functional/_homes.py", '"relu6 ', "relu_squared "),

@@ -233,7 +233,7 @@ def test_cuda_array_interface_that_cannot_be_taken() -> None:
 
 
 def test_dlpack_both_ways() -> None:
-    from fastlayers.kernels.cuda import _exchange
+    from fastlayers.kernels.cuda import _dlpack, _exchange
 
     for x in (numbers(3, 4), np.arange(5), np.array(True), np.float16([1, 2])):
         x = np.asarray(x)
@@ -241,11 +241,11 @@ def test_dlpack_both_ways() -> None:
         back = _exchange._from_dlpack(there, "x")
         assert back.pointer == there.pointer and back.shape == x.shape and back.dtype == x.dtype
         np.testing.assert_array_equal(back.numpy(), x)
-        living = len(_exchange._living)
+        living = len(_dlpack.living)
         capsule = there.__dlpack__()
-        assert len(_exchange._living) == living + 1
+        assert len(_dlpack.living) == living + 1
         del capsule, back
-        assert len(_exchange._living) == living - 1
+        assert len(_dlpack.living) == living - 1
     with pytest.raises(BufferError):
         there.__dlpack__(copy=True)
 

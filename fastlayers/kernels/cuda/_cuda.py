@@ -55,6 +55,7 @@ __all__ = [
     "cuda",
     "current_stream",
     "device",
+    "devices",
     "f32",
     "failure",
     "foreign",
@@ -246,6 +247,13 @@ def kernel(function: Any = None, **kinds: str) -> Any:
 def device(function: Callable[..., Any]) -> Any:
     """The decorator of a function that kernels call."""
     return function if SIMULATED else numba_cuda.jit(device=True, **OPTIONS)(function)
+
+
+def devices(functions: dict[str, Callable[..., Any]]) -> dict[str, Any]:
+    """`device` for a table of functions, each of which takes its name there: compiled kernels are kept by the names of theirs."""
+    for name, function in functions.items():
+        function.__name__ = function.__qualname__ = name
+    return {name: device(function) for name, function in functions.items()}
 
 
 @overload

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import LimitError
 from ._cuda import SIMULATED, U8, cuda, current_stream, failure, kernel, sized, synchronize, threads
+from ._dlpack import capsule, place
 from ._driver import event
 from ._memory import Block, kept, lent
 
@@ -143,13 +144,9 @@ class Array:
         }  # fmt: skip
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        from ._exchange import place
-
         return place()
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
-        from ._exchange import capsule
-
         return capsule(self, stream, dl_device, copy)
 
     def __len__(self) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..table import INTEGER, KINDS
 from ._axes import broadcast, table
-from ._cuda import I64, Kernel, S, T, cuda, device, kernel, per_function, sized, threads
+from ._cuda import I64, Kernel, S, T, cuda, devices, kernel, per_function, sized, threads
 from ._device import Array
 
 __all__ = ["ANNOTATIONS", "run"]
@@ -16,80 +16,27 @@ BLOCK = threads(256)
 ANNOTATIONS = {KINDS["bool"]: "U8", KINDS["int32"]: "I32", KINDS["int64"]: "I64", KINDS["float32"]: "F32"}
 
 
-@device
-def _add(a: Any, b: Any) -> Any:
-    return a + b
+_FUNCTIONS = devices({
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "minimum": lambda a, b: a if a < b else b,
+    "maximum": lambda a, b: a if a > b else b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "equal": lambda a, b: 1 if a == b else 0,
+    "not_equal": lambda a, b: 1 if a != b else 0,
+    "less": lambda a, b: 1 if a < b else 0,
+    "less_equal": lambda a, b: 1 if a <= b else 0,
+    "greater": lambda a, b: 1 if a > b else 0,
+    "greater_equal": lambda a, b: 1 if a >= b else 0,
+})  # fmt: skip
+FUNCTIONS = {number: _FUNCTIONS[name] for name, number in INTEGER.items()}
+_SAMPLES = (("add", "I32", "I32"), ("multiply", "I64", "I64"), ("xor", "U8", "U8"), ("less", "I64", "U8"))
 
 
-@device
-def _subtract(a: Any, b: Any) -> Any:
-    return a - b
-
-
-@device
-def _multiply(a: Any, b: Any) -> Any:
-    return a * b
-
-
-@device
-def _minimum(a: Any, b: Any) -> Any:
-    return a if a < b else b
-
-
-@device
-def _maximum(a: Any, b: Any) -> Any:
-    return a if a > b else b
-
-
-@device
-def _and(a: Any, b: Any) -> Any:
-    return a & b
-
-
-@device
-def _or(a: Any, b: Any) -> Any:
-    return a | b
-
-
-@device
-def _xor(a: Any, b: Any) -> Any:
-    return a ^ b
-
-
-@device
-def _equal(a: Any, b: Any) -> Any:
-    return 1 if a == b else 0
-
-
-@device
-def _not_equal(a: Any, b: Any) -> Any:
-    return 1 if a != b else 0
-
-
-@device
-def _less(a: Any, b: Any) -> Any:
-    return 1 if a < b else 0
-
-
-@device
-def _less_equal(a: Any, b: Any) -> Any:
-    return 1 if a <= b else 0
-
-
-@device
-def _greater(a: Any, b: Any) -> Any:
-    return 1 if a > b else 0
-
-
-@device
-def _greater_equal(a: Any, b: Any) -> Any:
-    return 1 if a >= b else 0
-
-
-FUNCTIONS: dict[int, Any] = {number: globals()[f"_{name}"] for name, number in INTEGER.items()}
-
-
-@per_function(samples=[(_add, "I32", "I32"), (_multiply, "I64", "I64"), (_xor, "U8", "U8"), (_less, "I64", "U8")])
+@per_function(samples=[(_FUNCTIONS[name], *kinds) for name, *kinds in _SAMPLES])
 def _integer(f: Any, source: str, target: str) -> Kernel:
     @kernel(T=source, S=target)
     def integer_kernel(a: T, b: T, out: S, n: int, axes: I64, rank: int) -> None:

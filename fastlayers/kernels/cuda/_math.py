@@ -7,12 +7,13 @@ NaN.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..table import UNARY
-from ._cuda import SIMULATED, device, f32, libdevice
+from ._cuda import SIMULATED, device, devices, f32, libdevice
 
 __all__ = ["cosine", "erf", "erfc", "exp", "expm1", "floor", "function", "log", "log1p", "power", "root", "sine", "tanh"]
 
@@ -62,196 +63,74 @@ def _log_of_one_and_exp(x: Any) -> Any:
     return (x if x > _ZERO else _ZERO) + log1p(exp(-absolute(x)))
 
 
-@device
-def _identity(x: Any, a: Any, b: Any) -> Any:
-    return x
-
-
-@device
-def _relu(x: Any, a: Any, b: Any) -> Any:
-    return _ZERO if x < _ZERO else x
-
-
-@device
 def _clip(x: Any, a: Any, b: Any) -> Any:
     x = a if x < a else x
     return b if x > b else x
 
 
-@device
-def _leaky_relu(x: Any, a: Any, b: Any) -> Any:
-    return x if x >= _ZERO else a * x
-
-
-@device
-def _elu(x: Any, a: Any, b: Any) -> Any:
-    return x if x > _ZERO else a * expm1(x)
-
-
-@device
-def _selu(x: Any, a: Any, b: Any) -> Any:
-    return b * (x if x > _ZERO else a * expm1(x))
-
-
-@device
-def _sigmoid_of(x: Any, a: Any, b: Any) -> Any:
-    return _sigmoid(x)
-
-
-@device
-def _tanh(x: Any, a: Any, b: Any) -> Any:
-    return tanh(x)
-
-
-@device
-def _gelu(x: Any, a: Any, b: Any) -> Any:
-    return _HALF * x * erfc(-x * _ROOT_HALF)  # not 1 + erf, which cancels below 0
-
-
-@device
-def _gelu_tanh(x: Any, a: Any, b: Any) -> Any:
-    return x * _sigmoid(_TANH2 * (x + _CUBE * x * x * x))
-
-
-@device
-def _silu(x: Any, a: Any, b: Any) -> Any:
-    return x * _sigmoid(x)
-
-
-@device
 def _hardsigmoid(x: Any, a: Any, b: Any) -> Any:
     y = a * x + b
     y = _ZERO if y < _ZERO else y
     return _ONE if y > _ONE else y
 
 
-@device
 def _hardswish(x: Any, a: Any, b: Any) -> Any:
     y = x * _SIXTH + _HALF
     y = _ZERO if y < _ZERO else y
     return x * (_ONE if y > _ONE else y)
 
 
-@device
 def _softplus(x: Any, a: Any, b: Any) -> Any:
     y = a * x
     return x if y > b else _log_of_one_and_exp(y) / a
 
 
-@device
-def _softsign(x: Any, a: Any, b: Any) -> Any:
-    return x / (_ONE + absolute(x))
-
-
-@device
 def _mish(x: Any, a: Any, b: Any) -> Any:
     e = exp(_LARGE if x > _LARGE else x)
     n = e * (e + _TWO)  # tanh(log(1 + e)) = n / (n + 2)
     return x if x > _LARGE else x * (n / (n + _TWO))
 
 
-@device
-def _exp(x: Any, a: Any, b: Any) -> Any:
-    return exp(x)
-
-
-@device
-def _log(x: Any, a: Any, b: Any) -> Any:
-    return log(x)
-
-
-@device
-def _erf(x: Any, a: Any, b: Any) -> Any:
-    return erf(x)
-
-
-@device
-def _sqrt(x: Any, a: Any, b: Any) -> Any:
-    return root(x)
-
-
-@device
-def _square(x: Any, a: Any, b: Any) -> Any:
-    return x * x
-
-
-@device
-def _negative(x: Any, a: Any, b: Any) -> Any:
-    return -x
-
-
-@device
-def _abs(x: Any, a: Any, b: Any) -> Any:
-    return absolute(x)
-
-
-@device
-def _reciprocal(x: Any, a: Any, b: Any) -> Any:
-    return _ONE / x
-
-
-@device
-def _floor(x: Any, a: Any, b: Any) -> Any:
-    return floor(x)
-
-
-@device
-def _ceil(x: Any, a: Any, b: Any) -> Any:
-    return ceil(x)
-
-
-@device
-def _round(x: Any, a: Any, b: Any) -> Any:
-    return rint(x)
-
-
-@device
-def _sign(x: Any, a: Any, b: Any) -> Any:
-    return _ONE if x > _ZERO else (-_ONE if x < _ZERO else x)
-
-
-@device
-def _sin(x: Any, a: Any, b: Any) -> Any:
-    return sine(x)
-
-
-@device
-def _cos(x: Any, a: Any, b: Any) -> Any:
-    return cosine(x)
-
-
-@device
-def _celu(x: Any, a: Any, b: Any) -> Any:
-    return x if x > _ZERO else a * expm1(-absolute(x / a))
-
-
-@device
-def _shrink(x: Any, a: Any, b: Any) -> Any:
-    return x + b if x < -a else (x - b if x > a else (_ZERO if x == x else x))
-
-
-@device
-def _threshold(x: Any, a: Any, b: Any) -> Any:
-    return b if x <= a else x
-
-
-@device
-def _tanhshrink(x: Any, a: Any, b: Any) -> Any:
-    return x - tanh(x)
-
-
-@device
-def _logsigmoid(x: Any, a: Any, b: Any) -> Any:
-    return -_log_of_one_and_exp(-x)
-
-
-@device
-def _quick_gelu(x: Any, a: Any, b: Any) -> Any:
-    return x * _sigmoid(a * x)
-
-
-_NAMES = {"sigmoid": _sigmoid_of}
-_BY_CODE: dict[int, Any] = {unary.code: _NAMES.get(name, globals()[f"_{name}"]) for name, unary in UNARY.items()}
+_FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "identity": lambda x, a, b: x,
+    "relu": lambda x, a, b: _ZERO if x < _ZERO else x,
+    "clip": _clip,
+    "leaky_relu": lambda x, a, b: x if x >= _ZERO else a * x,
+    "elu": lambda x, a, b: x if x > _ZERO else a * expm1(x),
+    "selu": lambda x, a, b: b * (x if x > _ZERO else a * expm1(x)),
+    "sigmoid": lambda x, a, b: _sigmoid(x),
+    "tanh": lambda x, a, b: tanh(x),
+    # not 1 + erf, which cancels below 0
+    "gelu": lambda x, a, b: _HALF * x * erfc(-x * _ROOT_HALF),
+    "gelu_tanh": lambda x, a, b: x * _sigmoid(_TANH2 * (x + _CUBE * x * x * x)),
+    "silu": lambda x, a, b: x * _sigmoid(x),
+    "hardsigmoid": _hardsigmoid,
+    "hardswish": _hardswish,
+    "softplus": _softplus,
+    "softsign": lambda x, a, b: x / (_ONE + absolute(x)),
+    "mish": _mish,
+    "exp": lambda x, a, b: exp(x),
+    "log": lambda x, a, b: log(x),
+    "erf": lambda x, a, b: erf(x),
+    "sqrt": lambda x, a, b: root(x),
+    "square": lambda x, a, b: x * x,
+    "negative": lambda x, a, b: -x,
+    "abs": lambda x, a, b: absolute(x),
+    "reciprocal": lambda x, a, b: _ONE / x,
+    "floor": lambda x, a, b: floor(x),
+    "ceil": lambda x, a, b: ceil(x),
+    "round": lambda x, a, b: rint(x),
+    "sign": lambda x, a, b: _ONE if x > _ZERO else (-_ONE if x < _ZERO else x),
+    "sin": lambda x, a, b: sine(x),
+    "cos": lambda x, a, b: cosine(x),
+    "celu": lambda x, a, b: x if x > _ZERO else a * expm1(-absolute(x / a)),
+    "shrink": lambda x, a, b: x + b if x < -a else (x - b if x > a else (_ZERO if x == x else x)),
+    "threshold": lambda x, a, b: b if x <= a else x,
+    "tanhshrink": lambda x, a, b: x - tanh(x),
+    "logsigmoid": lambda x, a, b: -_log_of_one_and_exp(-x),
+    "quick_gelu": lambda x, a, b: x * _sigmoid(a * x),
+}
+_BY_CODE = {UNARY[name].code: made for name, made in devices(_FUNCTIONS).items()}
 
 
 def function(code: int) -> Any:

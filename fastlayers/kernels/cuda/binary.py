@@ -7,7 +7,7 @@ from typing import Any
 from ..table import BINARY, COMPARE, UNARY, Activation
 from . import _integer
 from ._axes import broadcast, table
-from ._cuda import F32, I64, U8, Kernel, cuda, device, f32, kernel, load4, per_function, sized, store4, threads
+from ._cuda import F32, I64, U8, Kernel, cuda, devices, f32, kernel, load4, per_function, sized, store4, threads
 from ._device import Array, on_device
 from ._math import function, power
 
@@ -17,87 +17,31 @@ BLOCK = threads(256)
 ZERO = f32(0)
 
 
-@device
-def _add(a: Any, b: Any) -> Any:
-    return a + b
-
-
-@device
-def _subtract(a: Any, b: Any) -> Any:
-    return a - b
-
-
-@device
-def _multiply(a: Any, b: Any) -> Any:
-    return a * b
-
-
-@device
-def _divide(a: Any, b: Any) -> Any:
-    return a / b
-
-
-@device
-def _power(a: Any, b: Any) -> Any:
-    return power(a, b)
-
-
-@device
-def _minimum(a: Any, b: Any) -> Any:
-    return a if a < b or a != a else b
-
-
-@device
-def _maximum(a: Any, b: Any) -> Any:
-    return a if a > b or a != a else b
-
-
-@device
-def _prelu(a: Any, b: Any) -> Any:
-    return a if a >= ZERO else a * b
-
-
-@device
-def _squared_difference(a: Any, b: Any) -> Any:
-    return (a - b) * (a - b)
-
-
-@device
-def _equal(a: Any, b: Any) -> Any:
-    return a == b
-
-
-@device
-def _not_equal(a: Any, b: Any) -> Any:
-    return a != b
-
-
-@device
-def _less(a: Any, b: Any) -> Any:
-    return a < b
-
-
-@device
-def _less_equal(a: Any, b: Any) -> Any:
-    return a <= b
-
-
-@device
-def _greater(a: Any, b: Any) -> Any:
-    return a > b
-
-
-@device
-def _greater_equal(a: Any, b: Any) -> Any:
-    return a >= b
-
-
-FUNCTIONS: dict[int, Any] = {number: globals()[f"_{name}"] for name, number in BINARY.items()}
-COMPARISONS: dict[int, Any] = {number: globals()[f"_{name}"] for name, number in COMPARE.items()}
+_ARITHMETIC = devices({
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: a / b,
+    "power": lambda a, b: power(a, b),
+    "minimum": lambda a, b: a if a < b or a != a else b,
+    "maximum": lambda a, b: a if a > b or a != a else b,
+    "prelu": lambda a, b: a if a >= ZERO else a * b,
+    "squared_difference": lambda a, b: (a - b) * (a - b),
+})  # fmt: skip
+_COMPARISONS = devices({
+    "equal": lambda a, b: a == b,
+    "not_equal": lambda a, b: a != b,
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+})  # fmt: skip
+FUNCTIONS = {number: _ARITHMETIC[name] for name, number in BINARY.items()}
+COMPARISONS = {number: _COMPARISONS[name] for name, number in COMPARE.items()}
 _IDENTITY, _RELU = function(UNARY["identity"].code), function(UNARY["relu"].code)
 
 
-@per_function(samples=[*((f, _IDENTITY) for f in FUNCTIONS.values()), (_add, _RELU)])
+@per_function(samples=[*((f, _IDENTITY) for f in FUNCTIONS.values()), (_ARITHMETIC["add"], _RELU)])
 def _binary(f: Any, g: Any) -> Kernel:
     @kernel
     def binary_kernel(a: F32, b: F32, out: F32, n: int, axes: I64, rank: int, p: float, q: float) -> None:
@@ -115,7 +59,7 @@ def _binary(f: Any, g: Any) -> Kernel:
     return binary_kernel
 
 
-@per_function(samples=[(_add, _IDENTITY), (_multiply, _RELU)])
+@per_function(samples=[(_ARITHMETIC["add"], _IDENTITY), (_ARITHMETIC["multiply"], _RELU)])
 def _binary4(f: Any, g: Any) -> Kernel:
     @kernel
     def binary4_kernel(
@@ -188,7 +132,7 @@ def _quads(axes: list[list[int]], *arrays: Array) -> bool:
     return True
 
 
-@per_function(samples=[(_less,), (_equal,)])
+@per_function(samples=[(_COMPARISONS["less"],), (_COMPARISONS["equal"],)])
 def _compare(f: Any) -> Kernel:
     @kernel
     def compare_kernel(a: F32, b: F32, out: U8, n: int, axes: I64, rank: int) -> None:

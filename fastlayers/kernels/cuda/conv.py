@@ -20,6 +20,7 @@ from ._cuda import stream_pointer
 from ._device import Array, empty, on_device, upload
 from ._places import INVALID, SHIFT, Places
 from ._product import FEW, Layout, Plan, few_rows, matrix, multiply, plan
+from ._window import sizes_of
 from .gemm import columns_of
 from .padding import pad
 
@@ -32,7 +33,10 @@ _ZEROS, _NONE = PAD_MODES["zeros"], (0,) * 6
 
 
 class Packed(NamedTuple):
-    """Weights [group][kd, kh, kw, channel][column, rounded up] and bias (o,) or None, with what the kernel is told."""
+    """Weights [group][kd, kh, kw, channel][column, rounded up] and bias (o,) or None, with what the kernel is told.
+
+    A transposed convolution's are [group][residue][kd, kh, kw, channel][column, rounded up], taps in reverse.
+    """
 
     weight: Array
     bias: Array | None
@@ -117,12 +121,6 @@ def _plan(
         (Places(n * image, image, plane, line, terms, 0, 0, stride, before, dilation, tuple(size), taps, x_steps, 0, out_steps),),
         table,
     )
-
-
-def sizes_of(a: Array, last: bool) -> Ints:
-    """n, c, d, h, w."""
-    n, *rest = a.shape
-    return (n, rest[3], *rest[:3]) if last else (n, *rest)
 
 
 def padded(x: Array, pads: Sequence[int], mode: int, last: bool) -> Array:

@@ -22,30 +22,13 @@ from ._cuda import stream_pointer
 from ._device import Array, on_device, upload
 from ._places import Places
 from ._product import Layout, Plan, multiply, plan
-from .conv import MOST_TAPS, Ints, aligned, padded, sizes_of, steps, table_of
+from ._window import sizes_of
+from .conv import MOST_TAPS, Ints, Packed, aligned, padded, steps, table_of
 from .gemm import columns_of
 
 __all__ = ["conv_transpose", "conv_transpose_pack"]
 
 _MOST_PHASES = 1 << 16
-
-
-class Packed(NamedTuple):
-    """Weights [group][residue][kd, kh, kw, channel][column, rounded up], taps in reverse, and bias (o,) or None."""
-
-    weight: Array
-    bias: Array | None
-    kernel: Ints
-    stride: Ints
-    dilation: Ints
-    groups: int
-    channels: int  # of x, in a group
-    columns: int  # of a group
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Channels of x and of the result."""
-        return self.groups * self.channels, self.groups * self.columns
 
 
 def _taps(kernel: int, stride: int, dilation: int, residue: int) -> Ints:

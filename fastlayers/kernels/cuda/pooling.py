@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ._cuda import F32, I64, Kernel, cdiv, cuda, device, f32, kernel, load1, load4, per_function, sized, store1, store4, threads
+from ._cuda import F32, I64, Kernel, cdiv, cuda, devices, f32, kernel, load1, load4, per_function, sized, store1, store4, threads
 from ._device import Array, on_device
 from ._math import power, root
 from ._window import BEFORE, CHANNELS, DILATION, KERNEL, PADDED, SIZE, SPACE, STEP, STRIDE, geometry, position, span, start, three
@@ -17,68 +17,34 @@ BLOCK = threads(256)
 _ZERO, _ONE, _LEAST = f32(0), f32(1), f32(-math.inf)
 
 
-@device
-def _larger(a: Any, v: Any, p: Any) -> Any:
-    return v if v > a or v != v else a
-
-
-@device
-def _sum(a: Any, v: Any, p: Any) -> Any:
-    return a + v
-
-
-@device
-def _squares(a: Any, v: Any, p: Any) -> Any:
-    return a + v * v
-
-
-@device
-def _magnitudes(a: Any, v: Any, p: Any) -> Any:
-    return a + abs(v)
-
-
-@device
-def _powers(a: Any, v: Any, p: Any) -> Any:
-    return a + power(v, p)
-
-
-@device
-def _magnitude_powers(a: Any, v: Any, p: Any) -> Any:
-    return a + power(abs(v), p)
-
-
-@device
-def _as_it_is(a: Any, places: Any, p: Any) -> Any:
-    return a
-
-
-@device
-def _mean(a: Any, places: Any, p: Any) -> Any:
-    return a / f32(places)
-
-
-@device
-def _scaled(a: Any, places: Any, p: Any) -> Any:
-    return p * a
-
-
-@device
-def _root(a: Any, places: Any, p: Any) -> Any:
-    return root(a)
-
-
-@device
-def _root_of_any(a: Any, places: Any, p: Any) -> Any:
-    return power(a, _ONE / p)
+_TAKES = devices({
+    "larger": lambda a, v, p: v if v > a or v != v else a,
+    "sum": lambda a, v, p: a + v,
+    "squares": lambda a, v, p: a + v * v,
+    "magnitudes": lambda a, v, p: a + abs(v),
+    "powers": lambda a, v, p: a + power(v, p),
+    "magnitude_powers": lambda a, v, p: a + power(abs(v), p),
+})  # fmt: skip
+_PLAIN = ("larger", "sum", "squares")  # that small windows have
+_ENDS = devices({
+    "as_it_is": lambda a, places, p: a,
+    "mean": lambda a, places, p: a / f32(places),
+    "scaled": lambda a, places, p: p * a,
+    "root": lambda a, places, p: root(a),
+    "root_of_any": lambda a, places, p: power(a, _ONE / p),
+})  # fmt: skip
 
 
 @per_function(
     samples=[
-        (_larger, _as_it_is, True, False, True),
-        (_larger, _as_it_is, True, True, True),
-        (_sum, _mean, False, True, False),
-        (_sum, _mean, False, False, False),
-        (_magnitude_powers, _root_of_any, False, True, True),
+        (_TAKES[take], _ENDS[end], *given)
+        for take, end, *given in (
+            ("larger", "as_it_is", True, False, True),
+            ("larger", "as_it_is", True, True, True),
+            ("sum", "mean", False, True, False),
+            ("sum", "mean", False, False, False),
+            ("magnitude_powers", "root_of_any", False, True, True),
+        )
     ]
 )
 def _pool(take: Any, end: Any, least: bool, last: bool, four: bool) -> Kernel:
@@ -158,7 +124,7 @@ class Plan(NamedTuple):
     padded: int
 
 
-@per_function(samples=[(_larger, _as_it_is, True, 3, 3), (_sum, _mean, False, 2, 2)])
+@per_function(samples=[(_TAKES["larger"], _ENDS["as_it_is"], True, 3, 3), (_TAKES["sum"], _ENDS["mean"], False, 2, 2)])
 def _plane(take: Any, end: Any, least: bool, high: int, wide: int) -> Kernel:
     """Small windows without gaps over planes, channels-first: their taps are written out, a thread has a strip of a column."""
     FIRST = _LEAST if least else _ZERO  # what is outside changes no fold
@@ -210,7 +176,7 @@ def _planes(take: Any, end: Any, x: Array, out: Array, window: tuple[Sequence[in
     where = Plan(
         n, strip, h, w, out_h, out_w, down, along, pads[2], pads[4], h + pads[3], w + pads[5], int(padded)
     )  # fmt: skip
-    _plane(take, end, take is _larger, *kernel[1:]).launch(sized(n, BLOCK), BLOCK, x.flat, out.flat, where, p)
+    _plane(_TAKES[take], _ENDS[end], take == "larger", *kernel[1:]).launch(sized(n, BLOCK), BLOCK, x.flat, out.flat, where, p)
 
 
 def _run(
@@ -219,13 +185,13 @@ def _run(
     if not out.size:
         return
     kernel, stride, dilation, pads = (tuple(part) for part in window)
-    plain = stride[0] == 1 and pads[:2] == (0, 0) and dilation[1:] == (1, 1) and not spread and take in (_larger, _sum, _squares)
+    plain = stride[0] == 1 and pads[:2] == (0, 0) and dilation[1:] == (1, 1) and not spread and take in _PLAIN
     if not last and plain and kernel in _SMALL:
         _planes(take, end, x, out, window, padded, p)
         return
     four = last and out.shape[4] % 4 == 0 and x.aligned and out.aligned
     items = out.size // 4 if four else out.size
-    _pool(take, end, take is _larger, last, four).launch(
+    _pool(_TAKES[take], _ENDS[end], take == "larger", last, four).launch(
         sized(items, BLOCK), BLOCK, x.flat, out.flat, geometry(x, out, window, last), items, int(padded), int(spread), p
     )
 
@@ -236,7 +202,7 @@ def max_pool(
     channels_last: bool,
 ) -> None:  # fmt: skip
     """out = the largest number of each window; NaN if one of them is NaN, -infinity if none is in the image."""
-    _run(_larger, _as_it_is, x, out, (kernel, stride, dilation, pads), False, False, 0.0, channels_last)
+    _run("larger", "as_it_is", x, out, (kernel, stride, dilation, pads), False, False, 0.0, channels_last)
 
 
 @on_device
@@ -245,7 +211,7 @@ def avg_pool(
     include_pad: bool, channels_last: bool,
 ) -> None:  # fmt: skip
     """out = the sum of each window divided by how many of its positions are in the image (include_pad: in image and pads)."""
-    _run(_sum, _mean, x, out, (kernel, stride, dilation, pads), include_pad, False, 0.0, channels_last)
+    _run("sum", "mean", x, out, (kernel, stride, dilation, pads), include_pad, False, 0.0, channels_last)
 
 
 @on_device
@@ -254,7 +220,7 @@ def sum_pool(
     factor: float, channels_last: bool,
 ) -> None:  # fmt: skip
     """out = factor times the sum of each window."""
-    _run(_sum, _scaled, x, out, (kernel, stride, dilation, pads), False, False, factor, channels_last)
+    _run("sum", "scaled", x, out, (kernel, stride, dilation, pads), False, False, factor, channels_last)
 
 
 @on_device
@@ -266,9 +232,9 @@ def lp_pool(
     those of them in image and pads."""
     window = (kernel, stride, dilation, pads)
     if p == 2:
-        take, end = _squares, _root
+        take, end = "squares", "root"
     elif p == 1:
-        take, end = _magnitudes if norm else _sum, _as_it_is
+        take, end = "magnitudes" if norm else "sum", "as_it_is"
     else:
-        take, end = _magnitude_powers if norm else _powers, _root_of_any
+        take, end = "magnitude_powers" if norm else "powers", "root_of_any"
     _run(take, end, x, out, window, not norm, not norm, p, channels_last)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..table import REDUCE, UNARY
-from ._cuda import F32, Kernel, T, block_max, block_sum, cdiv, cuda, device, f32, kernel, per_function, sized, threads
+from ._cuda import F32, Kernel, T, block_max, block_sum, cdiv, cuda, devices, f32, kernel, per_function, sized, threads
 from ._device import Array, empty, on_device
 from ._integer import ANNOTATIONS
 from ._math import exp, function, log, root
@@ -25,58 +25,31 @@ MOST_BLOCKS = (1 << 31) - 1
 ZERO, ONE, LEAST, MOST = f32(0), f32(1), f32(-np.inf), f32(np.inf)
 
 
-@device
-def _add(a: Any, b: Any) -> Any:
-    return a + b
-
-
-@device
-def _multiply(a: Any, b: Any) -> Any:
-    return a * b
-
-
-@device
-def _larger(a: Any, b: Any) -> Any:
-    return a if a > b or a != a else b
-
-
-@device
-def _smaller(a: Any, b: Any) -> Any:
-    return a if a < b or a != a else b
-
-
-@device
-def _same(x: Any, n: Any) -> Any:
-    return x
-
-
-@device
-def _mean(x: Any, n: Any) -> Any:
-    return x / f32(n)
-
-
-@device
-def _root(x: Any, n: Any) -> Any:
-    return root(x)
-
-
-@device
-def _log(x: Any, n: Any) -> Any:
-    return log(x)
-
-
+_FOLDS = devices({
+    "add": lambda a, b: a + b,
+    "multiply": lambda a, b: a * b,
+    "larger": lambda a, b: a if a > b or a != a else b,
+    "smaller": lambda a, b: a if a < b or a != a else b,
+})  # fmt: skip
+_ENDS = devices({
+    "same": lambda x, n: x,
+    "mean": lambda x, n: x / f32(n),
+    "root": lambda x, n: root(x),
+    "log": lambda x, n: log(x),
+})  # fmt: skip
+_LARGER = _FOLDS["larger"]
 _IDENTITY, _SQUARE, _ABS = (function(UNARY[name].code) for name in ("identity", "square", "abs"))
 # What is done to each number, how they come together, from what, and what is done to the result.
 _RULES: dict[str, tuple[Any, Any, Any, Any]] = {
-    "sum": (_IDENTITY, _add, ZERO, _same),
-    "mean": (_IDENTITY, _add, ZERO, _mean),
-    "max": (_IDENTITY, _larger, LEAST, _same),
-    "min": (_IDENTITY, _smaller, MOST, _same),
-    "prod": (_IDENTITY, _multiply, ONE, _same),
-    "sum_square": (_SQUARE, _add, ZERO, _same),
-    "l1": (_ABS, _add, ZERO, _same),
-    "l2": (_SQUARE, _add, ZERO, _root),
-    "log_sum": (_IDENTITY, _add, ZERO, _log),
+    "sum": (_IDENTITY, _FOLDS["add"], ZERO, _ENDS["same"]),
+    "mean": (_IDENTITY, _FOLDS["add"], ZERO, _ENDS["mean"]),
+    "max": (_IDENTITY, _FOLDS["larger"], LEAST, _ENDS["same"]),
+    "min": (_IDENTITY, _FOLDS["smaller"], MOST, _ENDS["same"]),
+    "prod": (_IDENTITY, _FOLDS["multiply"], ONE, _ENDS["same"]),
+    "sum_square": (_SQUARE, _FOLDS["add"], ZERO, _ENDS["same"]),
+    "l1": (_ABS, _FOLDS["add"], ZERO, _ENDS["same"]),
+    "l2": (_SQUARE, _FOLDS["add"], ZERO, _ENDS["root"]),
+    "log_sum": (_IDENTITY, _FOLDS["add"], ZERO, _ENDS["log"]),
 }
 _NAMES = {number: name for name, number in REDUCE.items()}
 
@@ -128,7 +101,7 @@ def log_sum_exp_kernel(x: F32, out: F32, columns: int, n: int, inner: int) -> No
         at = column // inner * n * inner + column % inner
         largest = LEAST
         for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-            largest = _larger(x[at + i * inner], largest)
+            largest = _LARGER(x[at + i * inner], largest)
         largest = block_max(largest, scratch)
         total = ZERO
         for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
@@ -157,7 +130,7 @@ def reduce(x__oni: Array, out__oi: Array, op: int) -> None:
     pieces = cdiv(n, PIECE) if columns < 512 and n >= 2 * PIECE else 1
     if pieces > 1 and pieces <= 65535:
         some = empty((columns, pieces))
-        first = _reduction(each, fold, start, _same, True)
+        first = _reduction(each, fold, start, _ENDS["same"], True)
         first.launch((columns, pieces), BLOCK, x__oni.flat, some.flat, n, inner, PIECE, n)
         _reduction(_IDENTITY, fold, start, last, True).launch((columns, 1), BLOCK, some.flat, out__oi.flat, pieces, 1, pieces, n)
         return

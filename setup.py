@@ -8,6 +8,7 @@ Environment (for work on fastlayers; an ordinary install needs none of it):
     FASTLAYERS_SANITIZE=1         build with AddressSanitizer and UndefinedBehaviorSanitizer (see tests/sanitize.sh)
     FASTLAYERS_LEVELS="x86_v3"    build these levels alone
     FASTLAYERS_DEBUG_CYTHON=1     bounds checks in the Cython driver
+    FASTLAYERS_ABI3=1             for the stable ABI: one wheel for every Python from 3.10 on (docs/decisions/wheels.md)
     FASTLAYERS_COMPILER=mingw32   the compiler type, where the platform's default is neither GCC nor Clang
 """
 
@@ -23,6 +24,15 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 AOT = Path("fastlayers/kernels/aot")
+ABI3 = bool(os.environ.get("FASTLAYERS_ABI3"))
+# Macros of the full interface that the driver uses, as the stable one has them: functions, which also check what they get.
+LIMITED = {
+    "Py_LIMITED_API": "0x030a0000",
+    "PyBytes_AS_STRING": "PyBytes_AsString",
+    "PyBytes_GET_SIZE": "PyBytes_Size",
+    "PyTuple_GET_ITEM": "PyTuple_GetItem",
+    "PyTuple_GET_SIZE": "PyTuple_Size",
+}
 _CYTHON = threading.Lock()  # its compiler is for one thread
 
 # GCC spills the register tiles below -O3; contraction to fused multiply-adds is wanted, -ffast-math (which drops NaN) never.
@@ -122,6 +132,7 @@ def extensions() -> list[Extension]:
         directives.update(boundscheck=True, wraparound=False, initializedcheck=True)
     # The oldest numpy that is supported knows the interface of 1.22, which counted memory needs.
     macros = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_22_API_VERSION")]
+    limited = list(LIMITED.items()) if ABI3 else []
     headers = sorted(str(path) for folder in ("csrc", "made") for path in (AOT / folder).glob("*.[hd]*"))
     driver = [
         Extension(
@@ -130,7 +141,8 @@ def extensions() -> list[Extension]:
             include_dirs=[str(AOT), numpy.get_include()],
             extra_compile_args=[*flags, *_optimized(pyx.stem), *own],
             extra_link_args=[*link, *own, *([] if pyx.stem in ALSO else bare)],  # the engine has a handler of forks
-            define_macros=macros,
+            define_macros=[*macros, *limited],
+            py_limited_api=ABI3,
             depends=headers,
         )
         for pyx in sorted(AOT.glob("*.pyx"))
@@ -142,6 +154,8 @@ def extensions() -> list[Extension]:
             extra_compile_args=[*flags, *march],
             extra_link_args=[*link, *bare],
             depends=headers,
+            define_macros=limited[:1],
+            py_limited_api=ABI3,
             optional=name in OPTIONAL_LEVELS,
         )
         for name, march in levels.items()
@@ -196,4 +210,8 @@ def ext_modules() -> list[Extension]:
         return []
 
 
-setup(ext_modules=ext_modules(), cmdclass={"build_ext": OptionalBuild})
+setup(
+    ext_modules=ext_modules(),
+    cmdclass={"build_ext": OptionalBuild},
+    options={"bdist_wheel": {"py_limited_api": "cp310"}} if ABI3 else {},
+)

@@ -1,4 +1,4 @@
-"""Looks into an sdist and a wheel: what they must hold, what they must not, and how large the wheel is installed."""
+"""Looks into an sdist, unless its name is empty, and a wheel: what they must hold, what they must not, and how large they are."""
 
 from __future__ import annotations
 
@@ -58,5 +58,6 @@ def check_wheel(path: str) -> None:
 SOURCES = {".py", ".pyi", ".pyx", ".pxd", ".c", ".h", ".def", ".sh", ".npz", ".json", ".txt", ".typed", ".safetensors", ".wav"}
 
 if __name__ == "__main__":
-    check_sdist(sys.argv[1])
+    if sys.argv[1]:
+        check_sdist(sys.argv[1])
     check_wheel(sys.argv[2])

@@ -71,6 +71,7 @@ static inline void fl_unmap(void *pages, size_t bytes) {
 #endif
 #include <time.h>
 #include <unistd.h>
+#include "oldest.h"
 typedef pthread_mutex_t fl_mutex;
 typedef pthread_cond_t fl_cond;
 #define FL_MUTEX_INIT PTHREAD_MUTEX_INITIALIZER

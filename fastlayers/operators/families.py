@@ -71,7 +71,7 @@ FAMILIES: dict[str, str] = {
         "QLinearReduceMean QLinearSigmoid QLinearSoftmax QLinearWhere"
     ),
     "quantized.linear": "DynamicQuantizeMatMul MatMulInteger MatMulIntegerToFloat QGemm QLinearMatMul",
-    "quantized.quantize": "DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
+    "quantized.quantize": "DequantizeCodes DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
     "quantized.recurrent": "DynamicQuantizeLSTM",
     "recurrent": "GRU LSTM RNN",
     "reduce": (

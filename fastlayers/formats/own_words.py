@@ -102,6 +102,8 @@ def _known() -> dict[str, frozenset[str]]:
     for table in DOMAINS.values():
         for op, (schema, _) in table.items():
             found.setdefault(op, set()).update(schema.attributes)
+    for op in ("GroupQueryQuantized", "GroupQueryWindow"):  # which files spell by attributes of this one
+        found[op] = {"bits", *found["GroupQueryAttention"]}
     for line in _OWN.strip().splitlines():
         op, *names = line.split()
         found.setdefault(op, set()).update(names)

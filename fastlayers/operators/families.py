@@ -27,6 +27,7 @@ FAMILIES: dict[str, str] = {
     "attention.dot": "DotAttention",
     "attention.flex": "AttentionScores AttentionValues",
     "attention.gqa": "GroupQueryAttention",
+    "attention.gqa_quantized": "GroupQueryQuantized",
     "attention.gqa_window": "GroupQueryWindow",
     "attention.linear": "CausalConvWithState LinearAttention SwiGLU",
     "attention.onnx": "Attention",

@@ -172,6 +172,22 @@ def test_nothing_of_it(variant: str) -> None:
     assert product(rows(3, 64), none, INTEGER).shape == (3, 0)
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+def test_codes_are_looked_up(bits: int, variant: str) -> None:
+    """Of any rows, to the bit: as integers whose table says that they stand for themselves; sums of integers there are none."""
+    table = np.arange(1 << bits, dtype=np.float32) - (1 << bits - 1)
+    for block, (n, k), m in itertools.product((16, 32, 128), SIZES, (1, 3, 4, 5, 70)):
+        given, x = weights(n, k, bits, block), rows(m, k)
+        for mode in (EXACT, INTEGER):
+            np.testing.assert_array_equal(product(x, (*given, table), mode), product(x, given, EXACT))
+    odd = np.random.default_rng(1).standard_normal(1 << bits).astype(np.float32)
+    odd[3] = np.nan
+    given, x = (*weights(33, 100, bits, 32), odd), rows(5, 100)
+    want = by_reference(x, given, EXACT)
+    assert np.isnan(want).any() or bits == 8
+    np.testing.assert_allclose(product(x, given, EXACT), want, rtol=0, atol=1e-4)
+
+
 def _nan(array: np.ndarray) -> np.ndarray:
     array = array.copy()
     array[-1, -1] = np.nan
@@ -189,6 +205,8 @@ def _nan(array: np.ndarray) -> np.ndarray:
         (lambda w: (*w[:5], 3), ArgumentError, "bits is 3: expected 2, 4 or 8"),
         (lambda w: (w[0], _nan(w[1]), *w[2:]), ArgumentError, "scale has NaN"),
         (lambda w: (*w[:2], _nan(w[2]), *w[3:]), ArgumentError, "zero has NaN"),
+        (lambda w: (*w, np.zeros(16, np.float32)), ArgumentError, "16 codes of float32 for 4 bits: .* no zero points"),
+        (lambda w: (*w[:2], None, *w[3:], np.zeros(15, np.float32)), ArgumentError, "15 codes"),
     ],
 )
 def test_what_is_refused(change: Any, error: type[Error], text: str, variant: str) -> None:

@@ -81,7 +81,35 @@ FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbit
   }
 }
 
+/* The same of weights that are codes: a group of columns' terms at a time, each looked up. */
+FL_INLINE void fl_nbits_codes_of(const int bits, const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
+  const int terms = 32 / bits;
+  for (int64_t j = 0; j * FL_PANEL < p->n; j++)
+    for (int64_t k = k0; k < k0 + klen;) {
+      const int64_t block = k / p->block, rest = k0 + klen - k, end = (block + 1) * p->block - k < rest ? (block + 1) * p->block : k + rest;
+      const uint8_t *from = p->weights + (j * p->blocks + block) * p->record;
+      const float *scales = (const float *)(from + p->block * bits * 2);
+      from += (k - block * p->block) * bits * 2;
+      for (; k < end; from += 64)
+        for (int t = 0; t < terms && k < end; t++, k++, to += FL_PANEL) {
+#if VW == 16
+          if (bits == 4) {
+            const vu v = (vu)viload((const int32_t *)from) >> (t % 4 * 8 + t / 4 * bits);
+            vstore(to, (vf)_mm512_permutexvar_ps((__m512i)(vi)v, (__m512)vload(p->codes)) * vload(scales));
+            continue;
+          }
+#endif
+          for (int i = 0; i < FL_PANEL; i++)
+            to[i] = p->codes[from[i * 4 + t % 4] >> (t / 4 * bits) & ((1 << bits) - 1)] * scales[i];
+        }
+    }
+}
+
 static void fl_f32_nbits_panels(const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
+  if (p->codes) {
+    p->bits == 8 ? fl_nbits_codes_of(8, p, k0, klen, to) : fl_nbits_codes_of(4, p, k0, klen, to);
+    return;
+  }
   const int zeros = p->kind != FL_NBITS_HALF;
   if (p->bits == 8)
     fl_nbits_panels_of(8, 1, p, k0, klen, to);

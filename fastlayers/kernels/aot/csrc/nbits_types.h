@@ -29,5 +29,6 @@ typedef struct fl_nbits {
   const float *bias;     /* of the first column, or NULL; whole panels */
   float *out;
   int64_t ldc;
+  const float *codes; /* what each number stands for, or NULL: for itself, less the zero point */
 } fl_nbits;
 #endif

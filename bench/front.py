@@ -2,7 +2,7 @@
 
     python -m bench.front make FOLDER                      the files; needs torch, transformers, and pip for wheels
     python -m bench.front run FOLDER [case ...] --json docs/front.json
-    python -m docs.make_front                              draws docs/front.svg and docs/front-narrow.svg from docs/front.json
+    python -m docs.make_front                              draws docs/front.svg from docs/front.json
 
 Four networks: ResNet-50 on a picture of 224 pixels (random weights), MiniLM-L6 on 128 tokens and silero-vad on a frame of 32 ms
 (trained), and SmolLM2-135M in four bits continuing a prompt. One thread. Each engine runs in a process of its own, three times in

@@ -135,6 +135,13 @@ def made() -> dict[str, str]:
     }
 
 
+def front(text: str) -> str:
+    """The index with README's first sections, whose links are of the root."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    sections = readme.partition("\n")[2].partition("## Try it")[0]
+    return re.sub(r"<!--.*?-->", lambda _: sections.replace("](docs/", "](").strip(), text, count=1)
+
+
 def outside(text: str, page: Path) -> str:
     """Links to files that are no pages (sources, SECURITY.md) as plain names: the site stands alone."""
 
@@ -143,6 +150,8 @@ def outside(text: str, page: Path) -> str:
         if target.startswith(("http", "mailto:")) or not target:
             return found[0]
         path = Path(os.path.normpath(page.parent / target))
+        if path == ROOT / "CHANGELOG.md":
+            return f"[{label}]({os.path.relpath(HERE / 'changelog.md', page.parent)})"
         if path.is_relative_to(HERE) and path.suffix in (".md", ".svg", ".jpg"):
             return found[0]
         return f"`{path.relative_to(ROOT).as_posix()}`" if label.strip("`") in target else f"{label} (`{path.relative_to(ROOT)}`)"
@@ -163,7 +172,8 @@ def drawn(text: str, page: Path) -> str:
 
 def read(app: Any, name: str, source: list[str]) -> None:
     page = HERE / f"{name}.md"
-    text = drawn(references.linked(outside(source[0], page), name), page)
+    text = front(source[0]) if name == "index" else source[0]
+    text = drawn(references.linked(outside(text, page), name), page)
     if name == "index":
         text += "\n" + toctrees()
     elif name.startswith(LISTED) and name != "decisions/README" and not text.startswith("---"):

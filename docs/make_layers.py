@@ -41,8 +41,11 @@ GROUPS = {
 }
 # What is drawn below the heading of a group; docs/make_pictures.py and docs/make_pictures_tree.py make them.
 PICTURES = {
-    "Attention": ("attention.svg", "Which tokens three heads of MiniLM look at: rows are queries, columns keys"),
-    "Hierarchical softmax": ("hierarchical.svg", "Probabilities of letters go down a Huffman tree; each node decides left or right"),
+    "Attention": (
+        ("attention-1.svg", "attention-2.svg", "attention-3.svg"),
+        "Which tokens three heads of MiniLM look at: rows are queries, columns keys",
+    ),
+    "Hierarchical softmax": (("hierarchical.svg",), "Probabilities of letters go down a Huffman tree; each node decides left or right"),
 }
 HIDDEN = {"Loaded", "Layer"}  # what `load_state_dict` returns, and the base of all: in the Python interface
 
@@ -112,7 +115,8 @@ def overview() -> str:
     for group, found in pages().items():
         parts.append(f"## {group}\n")
         if group in PICTURES:
-            parts.append(f"![{PICTURES[group][1]}]({PICTURES[group][0]})\n\n{PICTURES[group][1]}.\n")
+            files, caption = PICTURES[group]
+            parts.append("\n\n".join(f"![{caption}]({file})" for file in files) + f"\n\n{caption}.\n")
         parts.append("| | |\n| --- | --- |")
         for page in found:
             also = f", [`{page.function}`](layers/{page.name}.md)" if page.layer and page.function else ""

@@ -89,8 +89,8 @@ def transposed_shape(t: Transposed, x: Shape, weight: Shape, bias: Shape | None,
             f"{op}: x has shape {x} ({len(x)} axes): expected (n, {', '.join(inner)}), or ({', '.join(inner)}) without a batch"
         )
     if len(weight) != n + 2:
-        kernel = ", ".join(f"k{letter(n, axis)}" for axis in range(n))
-        raise ShapeError(f"{op}: weight has shape {weight}: expected (c, o / groups, {kernel}), in every layout")
+        names = ", ".join(f"k{letter(n, axis)}" for axis in range(n))
+        raise ShapeError(f"{op}: weight has shape {weight}: expected (c, o / groups, {names}), in every layout")
     channels, sizes = (x[-1], x[-1 - n : -1]) if t.last else (x[-1 - n], x[-n:])
     out_channels = transposed_channels_rule(op, x, channels, weight, t.groups)
     bias_rule(op, bias, out_channels, weight, t.groups)

@@ -22,7 +22,7 @@ AxisPositions axis start
 BatchNormalization axis
 BlockEmbedding kind
 BlockLinear kind
-Conv activation direct half out_last pad_mode x_last
+Conv activation axis block_size direct half out_last pad_mode x_last
 ConvInteger out_last x_last
 ConvTranspose activation out_last output_size x_last
 DFT bins norm parts

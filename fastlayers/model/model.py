@@ -271,27 +271,7 @@ class Model:
         binding = program.binding(arrays)
         if out is None:
             return binding.run(arrays, None, self._threads)
-        if unknown := [name for name in out if name not in names]:
-            raise ArgumentError(f"run: out has {unknown}, which is not asked for: expected some of {list(names)}")
-        if binding.staged or len(out) < len(names):
-            results = binding.run(arrays, None, self._threads)
-            for i, name in enumerate(names):
-                if name in out:
-                    if not isinstance(results[i], np.ndarray):
-                        raise DTypeError(f"run: out has {name!r}, which is no array but a sequence or None: expected none for it")
-                    target = _feeds.destination(name, out[name], results[i].shape, results[i].dtype, arrays)
-                    target[...] = results[i]
-            return [out.get(name, result) for name, result in zip(names, results, strict=True)]
-        targets = [
-            _feeds.destination(name, out[name], shape, dtype, arrays)
-            for name, (shape, dtype) in zip(names, binding.outputs, strict=True)
-        ]
-        if len({id(t) for t in targets}) != len(targets) or any(
-            np.may_share_memory(a, b) for i, a in enumerate(targets) for b in targets[i + 1 :]
-        ):
-            raise ArgumentError("run: arrays of out share memory: expected separate arrays for the outputs")
-        binding.run(arrays, targets, self._threads)
-        return targets
+        return _feeds.run_into(binding, names, arrays, out, self._threads)
 
     def _program(self, names: tuple[str, ...], packed: Mapping[str, np.ndarray] | None = None) -> Program:
         """The program that gives these values of the graph."""

@@ -1,11 +1,15 @@
 """Convolution and transposed convolution. Besides ONNX's inputs and attributes, which passes and recorded layers add: a residual
 (input 3; of Conv alone), an activation, whether x and the result have their channels last (`x_last`, `out_last`), and, of
 ConvTranspose, `output_size`: sizes of the result's space, where pads say what is cut before it. `packs`, of Conv, has its kernel
-be that of a function, which packs its weights for each call; `half`, that its product may be one of bfloat16, 2 of `HALVES`."""
+be that of a function, which packs its weights for each call; `half`, that its product may be one of bfloat16, 2 of `HALVES`.
+
+Weights of a Conv may be integers of a byte, with their scales and zero points (inputs 4 and 5) as DequantizeLinear has them, by
+its `axis` and `block_size`: they become float32 while they are packed, one layer's at a time, and only the packed ones stay."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 _ZEROS = PAD_MODES["zeros"]
 _NAMES = {code: name for name, code in PAD_MODES.items()}
 _MODES: dict[int, Any] = {0: "constant", 1: "reflect", 2: "edge", 3: "wrap"}  # as numpy calls them
+_SCALE, _ZERO = 4, 5  # inputs of a Conv with weights of bytes
 _EACH: tuple[Any, ...] = (slice(None), slice(None))  # every image and channel
 
 
@@ -49,6 +54,7 @@ def _parts(n: View) -> tuple[Any, Any, Window | None]:
 
 def conv_infer(n: View) -> list[Spec]:
     x, w, place = _parts(n)
+    _stored(n)
     if x is None or place is None:
         return [Spec(None if w is None else (None,) * len(w), n.spec(0).dtype)]
     last = n.get("x_last", False)
@@ -65,9 +71,35 @@ def _own(n: View, x: Any, channels: Any, place: Window) -> Any:
     return arranged(x[0], channels, sizes, n.get("out_last", False))
 
 
+def _stored(n: View) -> bool:
+    """Whether the weights are stored in bytes, with scales; checks those."""
+    if not n.has(_SCALE):
+        return False
+    from .quantized.quantize import weight_rule
+
+    weight_rule(n, 1, _SCALE, _ZERO)
+    return True
+
+
+def _floats(n: View, weight: np.ndarray, scale: np.ndarray | None, zero: np.ndarray | None) -> np.ndarray:
+    """The weights as the convolution takes them."""
+    if scale is None:
+        return weight
+    from .quantized.quantize import dequantized_weight
+
+    return dequantized_weight(n, weight, scale, zero)
+
+
 def conv_lower(n: View, b: Builder) -> Any:
-    weight, bias = n.value(1), n.value(2)
-    if weight is None or not n.float32() or (n.has(2) and bias is None) or weight.ndim > 5:
+    weight, bias, scale, zero = (n.value(i) for i in (1, 2, _SCALE, _ZERO))
+    if (
+        weight is None
+        or (n.has(2) and bias is None)
+        or weight.ndim > 5
+        or not n.float32(0, 2, 3, *(() if n.has(_SCALE) else (1,)))
+    ):
+        return False
+    if (n.has(_SCALE) and scale is None) or (n.has(_ZERO) and zero is None):
         return False
     x, _, place = _parts(n)
     if place is None or place.pads is None:
@@ -79,7 +111,8 @@ def conv_lower(n: View, b: Builder) -> Any:
     act, residual = fused(n), b.optional(3)
     late = residual is not None and residual.shape != shape  # a residual that is broadcast comes after the kernel
     own = out if out.shape == shape else b.temp(shape)
-    call(b.machine, _how(n, place), ref, weight, bias, own, None if late else residual, IDENTITY if late else act)
+    floats = partial(_floats, n, weight, scale, zero)
+    call(b.machine, _how(n, place), ref, weight, bias, own, None if late else residual, IDENTITY if late else act, floats)
     if residual is not None and late:
         b.call("binary", own, residual, out, BINARY["add"], act)
     return True
@@ -100,9 +133,11 @@ def conv_why(n: View) -> str:
 
 
 def conv_run(
-    n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None
-) -> Sequence[np.ndarray]:
+    n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None,
+    scale: np.ndarray | None = None, zero: np.ndarray | None = None,
+) -> Sequence[np.ndarray]:  # fmt: skip
     """Windows of the padded input, multiplied with the weights of each group."""
+    w = _floats(n, w, scale, zero)
     _, _, place = _parts(n)
     assert place is not None
     assert place.pads is not None
@@ -145,7 +180,7 @@ CONV = Traits(
     work="products",
     multiply_adds=convolution(),
     epilogue=("activation", "residual"),
-    weights=(1, 2),
+    weights=(1, 2, 4, 5),
     scaling=Scaling(
         axis=_channels_axis,
         channels=lambda n, weight: int(weight.shape[0]),

@@ -122,12 +122,13 @@ def _optimized(
         with _guarded("conv_separable"):
             graph = separated(graph)
     net = Net(graph, known, specs)
-    if not strict and not ops.isdisjoint(("DequantizeLinear", "MatMulInteger")) and "quantized" not in left:
+    if not ops.isdisjoint(("DequantizeLinear", "MatMulInteger")) and "quantized" not in left:
         from . import quantized, quantized_weights
 
         fold.apply(net, frozenset({"DequantizeLinear"}), room)
         with _guarded("quantized"):
-            quantized.apply(net)
+            if not strict:
+                quantized.apply(net)
             quantized_weights.apply(net)
         net = Net(net.graph(), known, specs)
     fold.apply(net, room=room)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.functional._declared import declared
 
 from .examples import EXAMPLES, Example
+from .examples._base import declared
 
 # Programs may choose other kernels than single calls do (fused, in other layouts), which round otherwise.
 TOLERANCE = 4e-6

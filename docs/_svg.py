@@ -1,7 +1,7 @@
 """Pictures as plain SVG text: heat maps, trees and bars with labels. No library is needed, and every browser shows them.
 
-Colours have names, and each picture says what they are in the light and in the dark: it follows the system's, and within a page of
-the site the page's. Bars are drawn 380 pixels wide, which a telephone shows at full size.
+Colours have names, and each picture says what they are in the light and in the dark: it follows the system's, and within a page
+of the site the page's. Bars are drawn 380 pixels wide, which a telephone shows at full size.
 """
 
 from __future__ import annotations
@@ -87,10 +87,9 @@ def heat_map(
     for i, word in enumerate(rows):
         parts.append(text(x + left - 6, y + top + (i + 0.65) * cell, word, 12, "end"))
         for j, share in enumerate(values[i]):
-            parts.append(
-                f"<rect x='{x + left + j * cell:g}' y='{y + top + i * cell:g}' width='{cell:g}' height='{cell:g}' "
-                f"class='fl-ours' fill-opacity='{share:.3g}' stroke='#888' stroke-opacity='0.3'><title>{escape(word)} - {escape(columns[j])}: {share:.3f}</title></rect>"
-            )
+            at = f"x='{x + left + j * cell:g}' y='{y + top + i * cell:g}' width='{cell:g}' height='{cell:g}'"
+            paint = f"class='fl-ours' fill-opacity='{share:.3g}' stroke='#888' stroke-opacity='0.3'"
+            parts.append(f"<rect {at} {paint}><title>{escape(word)} - {escape(columns[j])}: {share:.3f}</title></rect>")
     return "\n".join(parts), left + cell * len(columns) + slant * 0.7, top + cell * len(rows) + 10
 
 

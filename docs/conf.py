@@ -59,8 +59,9 @@ DOORS = {
         "tutorials/tabular": "Tables in the cloud", "tutorials/load": "A service under load",
     },
     "How to": {
-        "how-to/checkpoints": "Load checkpoints", "how-to/text": "Texts", "how-to/streaming": "Streams", "how-to/batches": "Batches",
-        "how-to/decoders": "Decoders with a cache", "how-to/quantize": "Quantize", "how-to/services": "FastAPI, gunicorn, Celery",
+        "how-to/checkpoints": "Load checkpoints", "how-to/text": "Texts", "how-to/streaming": "Streams",
+        "how-to/batches": "Batches", "how-to/decoders": "Decoders with a cache", "how-to/quantize": "Quantize",
+        "how-to/services": "FastAPI, gunicorn, Celery",
         "how-to/serve": "Serve over HTTP", "how-to/deploy": "Deploy", "how-to/scaling": "Ray, Dask, Spark",
         "how-to/speed-checks": "Speed checks in CI", "how-to/inspect": "Look inside", "how-to/operators": "Operators of your own",
         "how-to/untrusted": "Untrusted files", "cuda": "GPUs",
@@ -165,7 +166,8 @@ def drawn(text: str, page: Path) -> str:
     def picture(found: re.Match[str]) -> str:
         svg = (page.parent / found[2]).resolve().read_text(encoding="utf-8")
         label = found[1].replace("&", "&amp;").replace('"', "&quot;")
-        return f'```{{raw}} html\n<div class="chart" role="img" aria-label="{label}">{svg.strip()}</div>\n```'
+        wide = " wide" if float(re.findall(r"width='([\d.]+)'", svg)[0]) > 500 else ""  # scrolls rather than shrinks
+        return f'```{{raw}} html\n<div class="chart{wide}" role="img" aria-label="{label}">{svg.strip()}</div>\n```'
 
     return re.sub(r"^!\[([^\]]*)\]\(([^)\s]+\.svg)\)$", picture, text, flags=re.MULTILINE)
 

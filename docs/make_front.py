@@ -26,7 +26,10 @@ def milliseconds(value: float) -> str:
 
 def draw(told: Mapping[str, Any]) -> str:
     """The whole picture of a file of figures."""
-    parts, y = [text(TIMES, 16, "time of a call", 12, fill="soft"), text(MEMORY, 16, "memory of the process", 12, fill="soft")], 28
+    parts, y = (
+        [text(TIMES, 16, "time of a call", 12, fill="soft"), text(MEMORY, 16, "memory of the process", 12, fill="soft")],
+        28,
+    )
     for case in told["cases"].values():
         engines = case["engines"]
         most = {unit: max(figures[unit] for figures in engines.values()) for unit in ("ms", "MB")}

@@ -1,6 +1,7 @@
 """Pages of the layers and functions: an overview by meaning, and a page each, whose text autodoc takes from the docstrings.
 
-A layer and the function of its name, such as `Conv2d` and `conv2d`, share a page. conf.py writes the pages when the site is built.
+A layer and the function of its name, such as `Conv2d` and `conv2d`, share a page. conf.py writes the pages when the site is
+built.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import fastlayers as fl
 HEAD = """# Layers and functions
 
 Every layer has torch's name, arguments and defaults where torch has the layer, and every function those of
-`torch.nn.functional`. On its page, `Tensors` says what `load_state_dict` takes, and what `load_keras` takes where Keras has the like. Results
-are float32 unless said; every layer and function takes the symbolic values of `fl.graph` as well as arrays, so `fl.compile` records
-them. How to build networks of them: [networks of layers](start/layers.md); their base, for layers of your own: `fl.Layer`.
+`torch.nn.functional`. On its page, `Tensors` says what `load_state_dict` takes, and what `load_keras` takes where Keras has the
+like. Results are float32 unless said; every layer and function takes the symbolic values of `fl.graph` as well as arrays, so
+`fl.compile` records them. How to build networks of them: [networks of layers](start/layers.md); their base, for layers of your
+own: `fl.Layer`.
 """
 
 # Groups by meaning, each with the modules of `fastlayers.layers` and `fastlayers.functional` whose names belong to it.
@@ -45,7 +47,10 @@ PICTURES = {
         ("attention-1.svg", "attention-2.svg", "attention-3.svg"),
         "Which tokens three heads of MiniLM look at: rows are queries, columns keys",
     ),
-    "Hierarchical softmax": (("hierarchical.svg",), "Probabilities of letters go down a Huffman tree; each node decides left or right"),
+    "Hierarchical softmax": (
+        ("hierarchical.svg",),
+        "Probabilities of letters go down a Huffman tree; each node decides left or right",
+    ),
 }
 HIDDEN = {"Loaded", "Layer"}  # what `load_state_dict` returns, and the base of all: in the Python interface
 

@@ -24,7 +24,9 @@ WIDTH, LEFT = 380, 8
 def columns(tops: np.ndarray, heights: np.ndarray, across: float, colour: str) -> str:
     """Thin columns next to each other, as one shape."""
     wide = f"{across * 0.8:.2f}"
-    drawn = (f"M{LEFT + i * across:.1f} {y:.1f}h{wide}v{h:.1f}h-{wide}z" for i, (y, h) in enumerate(zip(tops, heights, strict=True)))
+    drawn = (
+        f"M{LEFT + i * across:.1f} {y:.1f}h{wide}v{h:.1f}h-{wide}z" for i, (y, h) in enumerate(zip(tops, heights, strict=True))
+    )
     return f"<path class='fl-{colour}' d='{''.join(drawn)}'/>"
 
 

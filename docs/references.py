@@ -1,4 +1,4 @@
-"""Links between what is written and the reference: names in prose lead to their entries, and entries name the pages that use them."""
+"""Links between prose and the reference: names in prose lead to their entries, and entries name the pages that use them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ import fastlayers as fl
 HERE = Path(__file__).parent
 MOST = 6  # pages that an entry names
 # Pages that mention everything, or are made: no place to read how something is used.
-OTHERS = ("reference/", "decisions/", "layers/", "layers.md", "operators.md", "changelog.md", "index.md", "explanation/architecture.md")
+OTHERS = (
+    "reference/",
+    "decisions/",
+    "layers/",
+    "layers.md",
+    "operators.md",
+    "changelog.md",
+    "index.md",
+    "explanation/architecture.md",
+)
 
 
 @cache

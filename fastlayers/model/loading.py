@@ -94,7 +94,7 @@ def load(
             and a block's sums are of integers; with precision="strict" nothing but the weights is rounded. `Model.summary` has
             sizes and errors. See docs/explanation/exactness.md.
         max_bytes: the most memory that reading may take, next to what is mapped from the file; and that afterwards each run may
-        take for intermediate results and outputs, then at most three quarters of the machine's memory.
+            take for intermediate results and outputs, then at most three quarters of the machine's memory.
         mmap: whether a file is mapped into memory instead of read; a mapped file must not be shortened while the model lives.
             Pickles of a model of a mapped file name the file instead of carrying the weights, as long as it does not change, so
             that worker processes share it; with False they carry them.
@@ -114,7 +114,7 @@ def load(
     Raises:
         FormatError: the content is broken, or not of the format.
         UnsupportedError: operators or options that are not supported; the message lists all of them. Also a file that holds
-        weights alone.
+            weights alone.
         LimitError: more than `max_bytes` would be needed; runs raise it too.
         ShapeError, DTypeError: an operator of the network cannot take what it gets.
         DeviceError: there is no such device.

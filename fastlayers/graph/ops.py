@@ -7,7 +7,7 @@ what it records; (3) give an example in ``tests/graph/examples``. A test fails w
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,14 +89,8 @@ class Op:
             result.call.settle(result, shape, i if isinstance(found, list) else -1)
         return made
 
-    def run(self, inputs: list[Any], attributes: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Runs the operation on arrays given in the order of `tensors`."""
-        given = {self.tensors[0][1:]: inputs} if self.variadic else dict(zip(self.tensors, inputs, strict=False))
-        result = self.function(**given, **attributes)
-        return result if isinstance(result, tuple) else (result,)
 
-
-# What has been declared by now, by name; see `functional._declared`.
+# What has been declared by now, by name.
 DECLARED: dict[str, Op] = {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .._arguments import as_flag, shown
 from .._tuples import NamedTuple
@@ -22,6 +22,22 @@ from ._prefixes import Prefixes
 from ._running import Event, Growing, Limits, Running
 from ._sampling import Sampling
 from ._tokens import Missing, special_tokens
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    class _How(TypedDict, total=False):
+        """Further arguments of `generate`, in calls whose result has a known type."""
+
+        top_k: int | None
+        top_p: float | None
+        min_p: float | None
+        repetition_penalty: float
+        seed: int | None
+        stop: str | list[str] | tuple[str, ...] | None
+        logprobs: None
+        ignore_eos: bool
+
 
 __all__ = ["Generation", "Generator"]
 
@@ -119,6 +135,33 @@ class Generator:
             raise DTypeError(f"decode: ids is {shown(ids)} of type {type(ids).__name__}: expected integers")
         return str(self._tokenizer.decode(found))
 
+    @overload
+    def generate(
+        self, prompt: str, max_tokens: int = ..., temperature: float = ..., *, stream: Literal[False] = ...,
+        **how: Unpack[_How],
+    ) -> str: ...  # fmt: skip
+    @overload
+    def generate(
+        self, prompt: str, max_tokens: int = ..., temperature: float = ..., *, stream: Literal[True],
+        **how: Unpack[_How],
+    ) -> Iterator[str]: ...  # fmt: skip
+    @overload
+    def generate(
+        self, prompt: list[str], max_tokens: int = ..., temperature: float = ..., *, stream: Literal[False] = ...,
+        **how: Unpack[_How],
+    ) -> list[str]: ...  # fmt: skip
+    @overload
+    def generate(
+        self, prompt: list[int], max_tokens: int = ..., temperature: float = ..., *, stream: Literal[False] = ...,
+        **how: Unpack[_How],
+    ) -> list[int]: ...  # fmt: skip
+    @overload
+    def generate(
+        self, prompt: Any, max_tokens: int = ..., temperature: float = ..., top_k: int | None = ...,
+        top_p: float | None = ..., min_p: float | None = ..., repetition_penalty: float = ...,
+        seed: int | None = ..., stop: Any = ..., stream: bool = ..., logprobs: int | None = ...,
+        ignore_eos: bool = ...,
+    ) -> Any: ...  # fmt: skip
     def generate(
         self,
         prompt: Any,

@@ -228,10 +228,10 @@ cdef inline uint32_t turned(uint32_t all, int bits) noexcept nogil:
 
 cdef struct Packing:
     const uint8_t *w
-    const float *scale
+    const char *scale
     uint8_t *to
     int64_t n, blocks, bytes, record  # bytes of a block
-    int bits
+    int bits, width  # width: bytes of a scale
 
 
 cdef void pack_task(void *context, int64_t panel, int worker) noexcept nogil:
@@ -248,7 +248,7 @@ cdef void pack_task(void *context, int64_t panel, int worker) noexcept nogil:
                 memcpy(&word, p.w + column * p.bytes + 4 * g, 4)
                 word = turned(word, p.bits)
                 memcpy(to + (g * FL_PANEL + j) * 4, &word, 4)
-            memcpy(to + (groups * FL_PANEL + j) * 4, p.scale + column, 4)
+            memcpy(to + groups * FL_PANEL * 4 + j * p.width, p.scale + column * p.width, p.width)
         to += p.record
 
 
@@ -260,6 +260,13 @@ cdef void *panels_of(cnp.ndarray array) except? NULL:
     return copied(np.ascontiguousarray(wide.reshape(-1, FL_PANEL, b).transpose(0, 2, 1)), "nbits_pack")
 
 
+cdef cnp.ndarray narrowed(cnp.ndarray scale):
+    """Scales as float16, if that is what they all are; else as they came."""
+    with np.errstate(over="ignore", under="ignore"):
+        short = scale.astype(np.float16)
+    return short if np.array_equal(short, scale) else scale
+
+
 def nbits_pack(
     cnp.ndarray weight__nbq, cnp.ndarray scale__nb, cnp.ndarray zero__nb, cnp.ndarray bias__n, int64_t size, int bits,
     cnp.ndarray codes__v=None,
@@ -269,14 +276,17 @@ def nbits_pack(
     cdef PackedBits packed = PackedBits.__new__(PackedBits)
     cdef Packing p
     cdef int64_t panels
+    cdef cnp.ndarray short
     packed.n, packed.k = cnp.PyArray_DIM(weight__nbq, 0), size
     packed.one.bits, packed.one.blocks = bits, cnp.PyArray_DIM(weight__nbq, 1)
     packed.one.block = cnp.PyArray_DIM(weight__nbq, 2) * 8 // bits
-    packed.one.record = packed.one.block * bits * 2 + FL_PANEL * 4
+    short = narrowed(scale__nb)
+    packed.one.narrow, p.width = short is not scale__nb, short.itemsize
+    packed.one.record = packed.one.block * bits * 2 + FL_PANEL * p.width
     panels = (packed.n + FL_PANEL - 1) // FL_PANEL
     packed.nbytes = panels * packed.one.blocks * packed.one.record
     packed.one.weights = packed.weights = <uint8_t *>need(packed.nbytes, "nbits_pack")
-    p.w, p.scale = <const uint8_t *>cnp.PyArray_DATA(weight__nbq), <const float *>cnp.PyArray_DATA(scale__nb)
+    p.w, p.scale = <const uint8_t *>cnp.PyArray_DATA(weight__nbq), <const char *>cnp.PyArray_DATA(short)
     p.to, p.n, p.blocks, p.bytes = packed.weights, packed.n, packed.one.blocks, cnp.PyArray_DIM(weight__nbq, 2)
     p.record, p.bits = packed.one.record, bits
     with nogil:

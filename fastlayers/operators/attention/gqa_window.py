@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...calls.machine import ARRAYS, Machine
+from ...calls.attention import Settings, attend, rotary
+from ...calls.machine import Machine, of
 from ...kernels import dispatch
 from .._base import FLOAT32, Spec, View, register
 from .._traits import Traits
-from ..positional_rotary import run_rotary, turned
+from ..positional_rotary import turned
 from .core import Rule, join_heads, split_heads
 from .gqa import BIAS, COS, KEY, PAST_K, PAST_V, QUERY, SIN, SINK, TOTAL, VALUE, _entry, _rule, _sizes
 from .gqa import _infer as _full
-from .rules import Settings, attend
 
 if TYPE_CHECKING:
     from ..builder import Builder
@@ -99,7 +99,7 @@ def _run(n: View, *given: Any) -> Sequence[np.ndarray]:
 
 def rotated(m: Machine, x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
     out = dispatch.empty(x.shape)
-    run_rotary(m, x, cos, sin, out, interleaved, None)
+    rotary(m, x, cos, sin, out, interleaved, None)
     return out
 
 
@@ -119,8 +119,7 @@ def attended(m: Machine, n: View, q: Any, k: Any, v: Any, mask: Any, sink: Any, 
 def _lower(n: View, b: Builder) -> Any:
     if not n.float32(QUERY, KEY, VALUE, PAST_K, PAST_V, COS, SIN, BIAS, SINK):
         return False
-    kernels = {name: b.kernel(name) for name in ("attention", "rotary")}
-    m = ARRAYS._replace(call=lambda name, *args: kernels[name](*args))
+    m = of({name: b.kernel(name) for name in ("attention", "rotary")})
 
     def function(*given: Any) -> Sequence[np.ndarray]:
         with np.errstate(all="ignore"):

@@ -82,7 +82,9 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("linear_pack", "gemm", ("weight__nk", "bias__n")),
     Kernel("linear_half_pack", "gemm", ("weight__nk", "bias__n", "half")),
     Kernel("linear", "gemm", ("x__mk", "packed", "out__mn", "residual__mn", "activation")),
-    Kernel("nbits_pack", "nbits", ("weight__nbq", "scale__nb", "zero__nb", "bias__n", "size", "bits"), variants=_HOST),
+    Kernel(
+        "nbits_pack", "nbits", ("weight__nbq", "scale__nb", "zero__nb", "bias__n", "size", "bits", "codes__v"), variants=_HOST
+    ),
     Kernel("nbits", "nbits", ("x__mk", "packed", "out__mn", "mode", "activation"), variants=_HOST),
     Kernel("conv_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups")),
     Kernel("conv_half_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups", "half")),

@@ -91,7 +91,7 @@ def trees_of(
     Args:
         roots: (r,) the child that each tree begins with.
         feature, split, mode, yes, no: (m,) of each node the column of x, what it is compared with, how, and the children for
-        true and false.
+            true and false.
         missing: (m,) whether NaN goes where true does, whatever the comparison says of it.
         members: for each node of mode MEMBER, in their order, the values of its set and a NaN; None if there are none.
         start: (l + 1,) where the weights of each leaf begin. `target`, `weight`: (w,) what each is added to, and how much.

@@ -16,7 +16,7 @@ from .._masked import is_masked
 from ..errors import ArgumentError, DTypeError, LimitError, ShapeError
 from ..ir.graph import Graph, Value
 
-__all__ = ["by_name", "convert", "destination", "fits", "kind", "on_device", "placeholders", "run_into", "shaped"]
+__all__ = ["by_name", "convert", "destination", "fits", "kind", "on_device", "placeholders", "shaped"]
 
 _KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 # The kinds that an input of a kind takes.
@@ -239,29 +239,3 @@ def placeholders(graph: Graph, by_value: Sequence[int], shapes: Any, what: str) 
 def _is_shape(shapes: Any) -> bool:
     """Whether it is one shape, and not several."""
     return isinstance(shapes, (tuple, list)) and bool(shapes) and all(isinstance(d, (int, np.integer)) for d in shapes)
-
-
-def run_into(
-    binding: Any, names: Sequence[str], arrays: list[Any], out: Mapping[str, np.ndarray], threads: int | None
-) -> Sequence[np.ndarray]:
-    """Runs a binding with results in the caller's memory where `out` has some."""
-    if unknown := [name for name in out if name not in names]:
-        raise ArgumentError(f"run: out has {unknown}, which is not asked for: expected some of {list(names)}")
-    if binding.staged or len(out) < len(names):
-        results = binding.run(arrays, None, threads)
-        for i, name in enumerate(names):
-            if name in out:
-                if not isinstance(results[i], np.ndarray):
-                    raise DTypeError(f"run: out has {name!r}, which is no array but a sequence or None: expected none for it")
-                target = destination(name, out[name], results[i].shape, results[i].dtype, arrays)
-                target[...] = results[i]
-        return [out.get(name, result) for name, result in zip(names, results, strict=True)]
-    targets = [
-        destination(name, out[name], shape, dtype, arrays) for name, (shape, dtype) in zip(names, binding.outputs, strict=True)
-    ]
-    if len({id(t) for t in targets}) != len(targets) or any(
-        np.may_share_memory(a, b) for i, a in enumerate(targets) for b in targets[i + 1 :]
-    ):
-        raise ArgumentError("run: arrays of out share memory: expected separate arrays for the outputs")
-    binding.run(arrays, targets, threads)
-    return targets

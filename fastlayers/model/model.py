@@ -271,7 +271,9 @@ class Model:
         binding = program.binding(arrays)
         if out is None:
             return binding.run(arrays, None, self._threads)
-        return _feeds.run_into(binding, names, arrays, out, self._threads)
+        from ._outs import into
+
+        return into(binding, arrays, names, out, self._threads)
 
     def _program(self, names: tuple[str, ...], packed: Mapping[str, np.ndarray] | None = None) -> Program:
         """The program that gives these values of the graph."""

@@ -6,6 +6,8 @@ Gemm(x, D(w), c), Gemm(x, Transpose(D(w)), c)      MatMulNBits(x, w', c)
 Gather(D(w), i)                                    GatherBlockQuantized(w', i)
 Conv(x, D(w), b)                                   Conv(x, w, b, -, scale, zero point)
 
+D may be DequantizeCodes, too: of floats of 8 bits.
+
 Scales are one for all, one for each column, or one for each block of the axis that is summed (opset 21 on). The bits follow from
 the values: int4 is an int8 array here. Sums are exact, and have the bits of those with the weights in float32. Weights of 8 bits
 with a scale for each column become float32: products of those are as fast with one row and faster with 8 (1.3 times), and fuse.
@@ -25,6 +27,7 @@ from ._net import Net, of_columns
 
 __all__ = ["apply"]
 
+_KINDS = ("DequantizeLinear", "DequantizeCodes")
 _SOME = 1 << 20  # elements that are packed at a time
 
 
@@ -38,6 +41,12 @@ class Packed(NamedTuple):
     terms: int
     block: int
     bits: int
+    codes: str = ""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Attributes that say what the numbers stand for."""
+        return {"codes": self.codes} if self.codes else {}
 
 
 def apply(net: Net) -> None:
@@ -58,7 +67,7 @@ def _found(net: Net, made: dict[tuple[str, int], Packed | None], name: str | Non
     turned = node is not None and node.op == "Transpose" and len(node.inputs) == 1
     if node is not None and turned and tuple(node.attributes.get("perm") or (1, 0)) == (1, 0):
         node, summed = net.producer(node.inputs[0]), 1 - summed
-    if node is None or node.op != "DequantizeLinear":
+    if node is None or node.op not in _KINDS:
         return None
     key = node.outputs[0], summed
     if key not in made:
@@ -77,7 +86,7 @@ def _product(net: Net, at: int, node: Node, w: Packed | None) -> None:
             return
         wide = np.broadcast_to(bias.reshape(-1) * np.float32(get("beta", 1.0)), (w.columns,))
         inputs += [None, net.constant(np.ascontiguousarray(wide, np.float32), str(node.inputs[2]))]
-    attributes = {"K": w.terms, "N": w.columns, "block_size": w.block, "bits": w.bits}
+    attributes = {"K": w.terms, "N": w.columns, "block_size": w.block, "bits": w.bits, **w.words}
     net.replace(at, Node("MatMulNBits", trimmed(inputs), node.outputs, attributes))
 
 
@@ -90,14 +99,14 @@ def _table(net: Net, at: int, node: Node, w: Packed | None) -> None:
         return
     if array.shape[1] != w.terms // each:  # the last block is a part
         weights = net.constant(np.ascontiguousarray(array[:, : w.terms // each]), weights)
-    attributes = {"bits": w.bits, "block_size": w.block, "gather_axis": 0, "quantize_axis": 1}
+    attributes = {"bits": w.bits, "block_size": w.block, "gather_axis": 0, "quantize_axis": 1, **w.words}
     inputs = trimmed((weights, node.inputs[1], w.scales, w.zeros))
     net.replace(at, Node("GatherBlockQuantized", inputs, node.outputs, attributes))
 
 
 def _convolution(net: Net, at: int, node: Node) -> None:
     found = net.producer(node.inputs[1])
-    if found is None or found.op != "DequantizeLinear" or len(node.inputs) > 3 or not net.is_float32(node.inputs[0]):
+    if found is None or found.op not in _KINDS or len(node.inputs) > 3 or not net.is_float32(node.inputs[0]):
         return
     q, scale, zero = (net.value(name) for name in (*found.inputs, None)[:3])
     get = found.attributes.get
@@ -110,6 +119,8 @@ def _convolution(net: Net, at: int, node: Node) -> None:
         return
     inputs = (node.inputs[0], found.inputs[0], (*node.inputs, None)[2], None, *found.inputs[1:])
     attributes = {**node.attributes, "axis": get("axis", 1), "block_size": get("block_size", 0)}
+    if codes := get("codes"):
+        attributes["codes"] = codes
     net.replace(at, Node("Conv", trimmed(inputs), node.outputs, attributes))
 
 
@@ -141,6 +152,9 @@ def _packed(net: Net, node: Node, summed: int) -> Packed | None:
         return None
     at = np.arange(-(-terms // part)) * part // block
     scales = np.ascontiguousarray(scales[:, at])
+    if codes := get("codes", ""):
+        name = net.constant(_bytes(q, 0, 8, part), f"{node.outputs[0]}/codes")
+        return Packed(name, net.constant(scales, f"{node.outputs[0]}/scale"), None, columns, terms, part, 8, codes)
     least, most = (int(q.min()), int(q.max())) if q.dtype == np.uint8 else (-int(q.min()) - 1, int(q.max()))
     bits = next(b for b in (2, 4, 8) if max(least, most) < 1 << (b if q.dtype == np.uint8 else b - 1))
     if bits == 8 and not given:

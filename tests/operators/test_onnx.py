@@ -36,7 +36,7 @@ OWN = {
     "Adagrad", "Adam", "ArrayFeatureExtractor", "AttentionValues", "AxisPositions", "Binarizer", "BlockEmbedding", "BlockLinear",
     "ByteTable", "DotAttention",
     "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Elementwise", "Embedding", "FusedMatMul", "GatherBlockQuantized",
-    "GroupQueryAttention", "GroupQueryWindow", "HardAttention", "MoE", "QMoE",
+    "GroupQueryAttention", "GroupQueryQuantized", "GroupQueryWindow", "HardAttention", "MoE", "QMoE",
     "CategoryMapper", "FeatureVectorizer", "HeadBias", "Interpolate", "LabelEncoder", "OneHotEncoder", "Probit", "Scaler",
     "SoftmaxZero", "StringConstant", "SvmProbabilities", "Trees", "Linear", "MatMulBnb4", "MatMulIntegerToFloat", "MatMulNBits",
     "Momentum",

@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 cimport numpy as cnp
 
-from ._engine cimport alloc, fl_bins, fl_kernels, level, parallel, release, workers
+from ._engine cimport fl_bins, fl_kernels, level, with_scratch
 from ._once cimport fl_once, fl_once_f32
 from ._space cimport rounded
 from ._step cimport make_step, run_plan
@@ -242,7 +242,6 @@ cdef void largest(const Job *job, const float *x, float *out, const Grid *gy, co
 
 cdef int run_regions(const void *plan, void *const *operands) noexcept nogil:
     cdef Job job = (<const Job *>plan)[0]
-    cdef int threads = workers(job.count, job.work)
     cdef int64_t k
     job.x, job.boxes = <const float *>operands[0], <const float *>operands[1]
     job.images = <const int64_t *>operands[2] if job.align else NULL
@@ -255,12 +254,7 @@ cdef int run_regions(const void *plan, void *const *operands) noexcept nogil:
     if job.h * job.w == 0:
         memset(job.out, 0, job.count * job.c * job.ph * job.pw * sizeof(float))
         return 0
-    job.memory = <char *>alloc(threads * job.scratch)
-    if job.memory == NULL:
-        return -1
-    parallel(align_task if job.align else pool_task, &job, job.count, threads)
-    release(job.memory)
-    return 0
+    return with_scratch(align_task if job.align else pool_task, &job, &job.memory, job.scratch, job.count, job.work)
 
 
 cdef void plan_regions(Job *job, tuple x, tuple out, double scale, bint align, bint last):

@@ -26,7 +26,7 @@ from .gqa import _infer as _full
 if TYPE_CHECKING:
     from ..builder import Builder
 
-__all__: list[str] = []
+__all__ = ["attended", "rotated"]
 
 
 def _held(tokens: int, rows: int, window: int) -> int:
@@ -97,13 +97,13 @@ def _run(n: View, *given: Any) -> Sequence[np.ndarray]:
 # ---- by kernels, which are called when the number of tokens of each entry is known ---------------------------------------
 
 
-def _rotated(m: Machine, x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
+def rotated(m: Machine, x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
     out = dispatch.empty(x.shape)
     rotary(m, x, cos, sin, out, interleaved, None)
     return out
 
 
-def _attended(m: Machine, n: View, q: Any, k: Any, v: Any, mask: Any, sink: Any, rule: Rule) -> Sequence[np.ndarray]:
+def attended(m: Machine, n: View, q: Any, k: Any, v: Any, mask: Any, sink: Any, rule: Rule) -> Sequence[np.ndarray]:
     if mask is not None or sink is not None or rule.softcap or n.get("smooth_softmax", 0):
         return list(_entry(n, q, k, v, mask, sink, rule))
     (_, _, rows, _), keys = q.shape, k.shape[2]
@@ -123,7 +123,7 @@ def _lower(n: View, b: Builder) -> Any:
 
     def function(*given: Any) -> Sequence[np.ndarray]:
         with np.errstate(all="ignore"):
-            return _windowed(n, partial(_attended, m), partial(_rotated, m), *given)
+            return _windowed(n, partial(attended, m), partial(rotated, m), *given)
 
     inputs = [b.optional(i) for i in range(len(n.inputs))]
     b.python(function, inputs, [b.output(i) if n.wants(i) else None for i in range(len(n.node.outputs))])

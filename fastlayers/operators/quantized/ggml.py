@@ -93,7 +93,7 @@ def _lower(n: View, b: Builder) -> Any:
     count = math.prod(x.shape[:-1])
 
     def arguments() -> tuple[Any, ...]:
-        return *kind.few(_ordered(n, raw, order)), bias, terms, kind.bits
+        return *kind.few(_ordered(n, raw, order)), bias, terms, kind.bits, None
 
     packed = b.pack("nbits_pack", arguments)
     b.call("nbits", x.view((count, terms)), packed, out.view((count, rows)), NBITS_SUMS["integer"], IDENTITY)

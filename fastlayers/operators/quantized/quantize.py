@@ -15,6 +15,7 @@ from .._traits import PLAIN, Layout, Sides, Traits
 from ..narrow import NARROW, narrowed
 from ..shapes import axis_of, dtype_of
 from . import lowering as lower
+from .blocks import codes_of
 from .parameters import BYTES, Arrays, quantized
 
 UINT8 = np.dtype(np.uint8)
@@ -144,6 +145,25 @@ def dequantize_run(n: View, x: np.ndarray, scale: np.ndarray, zero: np.ndarray |
     return ((steps.astype(wide) * spread(n, scale, x).astype(wide)).astype(dtype),)
 
 
+def codes_infer(n: View) -> list[Spec]:
+    """Inputs: codes in uint8 of one of `_codes.CODES`, scales."""
+    q, scale = n.spec(0), n.spec(1)
+    if q.dtype != np.uint8 or scale.dtype != FLOAT32:
+        raise n.wrong_dtype(f"the codes have dtype {q.dtype}, the scales {scale.dtype}: expected uint8, float32")
+    if codes_of(n) is None:
+        raise n.fail("codes is not given")
+    _granularity(n)
+    return [Spec(q.shape, FLOAT32)]
+
+
+def codes_run(n: View, q: np.ndarray, scale: np.ndarray) -> Arrays:
+    """Numbers that the codes stand for, times the scales."""
+    return (dequantized_weight(n, q, scale, None),)
+
+
+register("DequantizeCodes", codes_infer, codes_run, None, PLAIN)
+
+
 def weight_rule(n: View, values: int, scales: int, zeros: int) -> None:
     """Raises unless these inputs of another operator are weights of bytes, with scales and zero points as DequantizeLinear's."""
     q, scale = n.spec(values), n.spec(scales)
@@ -153,12 +173,16 @@ def weight_rule(n: View, values: int, scales: int, zeros: int) -> None:
             f"the weights have dtype {q.dtype}, their scales {scale.dtype}, zero points {zero}: expected int8 or uint8, float32, "
             "and that of the weights or none"
         )
+    table = codes_of(n)
+    if table is not None and (table.size != 256 or q.dtype != np.uint8 or n.has(zeros)):
+        raise n.fail(f"codes={n.get('codes')!r} of {q.dtype}: expected 256 codes of uint8, and no zero points")
     _granularity(n, values, scales, zeros)
 
 
 def dequantized_weight(n: View, q: np.ndarray, scale: np.ndarray, zero: np.ndarray | None) -> np.ndarray:
-    """(q - zero) * scale as float32: the very numbers of DequantizeLinear."""
-    steps = q.astype(np.float32)
+    """(q - zero) * scale as float32: the very numbers of DequantizeLinear. Attribute `codes`: see `blocks`."""
+    table = codes_of(n)
+    steps: np.ndarray = q.astype(np.float32) if table is None else table[q]
     if zero is not None:
         steps -= spread(n, zero, q).astype(np.float32)
     steps *= spread(n, scale, q)

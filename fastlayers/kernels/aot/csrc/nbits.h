@@ -17,6 +17,11 @@ FL_INLINE void fl_nbits_zeros_of(const fl_nbits *p, const void *zeros, int64_t b
   }
 }
 
+/* VW scales from lane j on, of the 16 that begin at `scales` */
+FL_INLINE vf fl_nbits_scales(const fl_nbits *p, const uint8_t *scales, int j) {
+  return p->narrow ? fl_half_wide((const uint16_t *)scales + j) : vload((const float *)scales + j);
+}
+
 /* Where the zero points of panel j are. */
 FL_INLINE const void *fl_nbits_zeros_at(const fl_nbits *p, int64_t j) {
   return (const uint8_t *)p->zeros + j * p->blocks * FL_PANEL * (p->kind == FL_NBITS_FLOATS ? 4 : 1);
@@ -56,10 +61,9 @@ FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbit
     for (int64_t k = k0; k < k0 + klen;) {
       const int64_t block = k / p->block, rest = k0 + klen - k, end = (block + 1) * p->block - k < rest ? (block + 1) * p->block : k + rest;
       const uint8_t *from = panel + block * p->record;
-      const float *scales = (const float *)(from + p->block * bits * 2);
       vf s[FL_PANEL / VW], z[FL_PANEL / VW];
       fl_nbits_zeros_of(p, origins, block, z);
-      FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) s[i] = vload(scales + i * VW);
+      FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) s[i] = fl_nbits_scales(p, from + p->block * bits * 2, i * VW);
       from += (k - block * p->block) * bits * 2;
       for (; k + terms <= end; k += terms, from += 64, to += terms * FL_PANEL)
         FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) {
@@ -71,13 +75,41 @@ FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbit
       for (int t = 0; k < end; k++, t++, to += FL_PANEL) /* the last terms: less than a group */
         for (int i = 0; i < FL_PANEL; i++) {
           const uint32_t v = ((const uint32_t *)from)[i];
-          to[i] = ((float)(v >> (t % 4 * 8 + t / 4 * bits) & ((1 << bits) - 1)) - z[i / VW][i % VW]) * scales[i];
+          to[i] = ((float)(v >> (t % 4 * 8 + t / 4 * bits) & ((1 << bits) - 1)) - z[i / VW][i % VW]) * s[i / VW][i % VW];
         }
     }
   }
 }
 
+/* The same of weights that are codes: a group of columns' terms at a time, each looked up. */
+FL_INLINE void fl_nbits_codes_of(const int bits, const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
+  const int terms = 32 / bits;
+  for (int64_t j = 0; j * FL_PANEL < p->n; j++)
+    for (int64_t k = k0; k < k0 + klen;) {
+      const int64_t block = k / p->block, rest = k0 + klen - k, end = (block + 1) * p->block - k < rest ? (block + 1) * p->block : k + rest;
+      const uint8_t *from = p->weights + (j * p->blocks + block) * p->record;
+      const float *scales = (const float *)(from + p->block * bits * 2);
+      from += (k - block * p->block) * bits * 2;
+      for (; k < end; from += 64)
+        for (int t = 0; t < terms && k < end; t++, k++, to += FL_PANEL) {
+#if VW == 16
+          if (bits == 4) {
+            const vu v = (vu)viload((const int32_t *)from) >> (t % 4 * 8 + t / 4 * bits);
+            vstore(to, (vf)_mm512_permutexvar_ps((__m512i)(vi)v, (__m512)vload(p->codes)) * vload(scales));
+            continue;
+          }
+#endif
+          for (int i = 0; i < FL_PANEL; i++)
+            to[i] = p->codes[from[i * 4 + t % 4] >> (t / 4 * bits) & ((1 << bits) - 1)] * scales[i];
+        }
+    }
+}
+
 static void fl_f32_nbits_panels(const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
+  if (p->codes) {
+    p->bits == 8 ? fl_nbits_codes_of(8, p, k0, klen, to) : fl_nbits_codes_of(4, p, k0, klen, to);
+    return;
+  }
   const int zeros = p->kind != FL_NBITS_HALF;
   if (p->bits == 8)
     fl_nbits_panels_of(8, 1, p, k0, klen, to);
@@ -193,7 +225,7 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
       FL_UNROLL for (int t = 0; t < panels; t++) {
         fl_nbits_zeros_of(p, origins[t], block, z + t * (FL_PANEL / VW));
         FL_UNROLL for (int v = 0; v < FL_PANEL / VW; v++)
-          s[t * (FL_PANEL / VW) + v] = vload((const float *)(from[t] + at + p->block * bits * 2) + v * VW);
+          s[t * (FL_PANEL / VW) + v] = fl_nbits_scales(p, from[t] + at + p->block * bits * 2, v * VW);
       }
       at += (k - block * p->block) * bits * 2;
       for (; k < last; k += terms, at += 64)

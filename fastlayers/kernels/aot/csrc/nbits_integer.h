@@ -37,7 +37,7 @@ FL_INLINE FL_DOT_TARGET void FL_NBITS_(tile)(const int bits, const int zeros, co
     x[r] = p->q + (i0 + r) * p->blocks * p->block;
     FL_UNROLL for (int v = 0; v < width; v++) total[r][v] = vset(0);
   }
-  for (int64_t block = 0, at = 0, k = 0; block < p->blocks; block++, at += FL_PANEL * 4) {
+  for (int64_t block = 0, at = 0, k = 0; block < p->blocks; block++, at += p->record - whole) {
     vi acc[4][FL_NBITS_MOST];
     FL_UNROLL for (int r = 0; r < rows; r++) {
       const vi start = zeros ? (vi){0} : vseti(p->starts[(i0 + r) * p->blocks + block]);
@@ -57,7 +57,7 @@ FL_INLINE FL_DOT_TARGET void FL_NBITS_(tile)(const int bits, const int zeros, co
         fl_nbits_zeros_of(p, origins[t], block, z);
       FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) {
         const int v = t * (FL_PANEL / VW) + q;
-        const vf s = vload((const float *)(from[t] + at) + q * VW);
+        const vf s = fl_nbits_scales(p, from[t] + at, q * VW);
         FL_UNROLL for (int r = 0; r < rows; r++) {
           const int64_t of = (i0 + r) * p->blocks + block;
           vf f = vfloat(acc[r][v]);

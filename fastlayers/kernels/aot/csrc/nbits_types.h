@@ -1,7 +1,8 @@
 /* Products with weights of 2, 4 or 8 bits that stay packed: what nbits.h works on.
  *
  * Terms (k) are in blocks, columns (n) in panels of 16; a panel's blocks follow each other, so a product reads one stream a panel. A
- * block is its weights and then its 16 scales. Weights come in groups of 32 / bits terms: an int32 for each of the 16 columns, whose byte
+ * block is its weights and then its 16 scales, as float16 where all scales of the matrix are that exactly (ggml's are: a tenth less to
+ * read of blocks of 4 bits), else as float32. Weights come in groups of 32 / bits terms: an int32 for each of the 16 columns, whose byte
  * i has term 4 s + i of the group in its bits from s * bits on. So the byte i of every column, shifted, are the weights of four
  * neighbouring terms as the instructions that multiply quads of bytes want them, and a lane is a column everywhere. */
 #ifndef FL_NBITS_TYPES_H
@@ -17,7 +18,7 @@ typedef struct fl_nbits {
   const uint8_t *weights; /* of the first panel that is wanted, as are the zero points */
   const void *zeros;
   int64_t block, blocks, record; /* terms of a block, their number, bytes of one */
-  int bits, kind;                /* kind: fl_nbits_zeros */
+  int bits, kind, narrow;        /* kind: fl_nbits_zeros; narrow: scales are float16 */
   int64_t m, n, chunk;           /* rows, columns; terms of a chain of sums of `exact`: FL_KC or FL_FINE */
   const float *x;                /* of `exact`: rows of `pitch` floats, which has whole blocks */
   int64_t pitch;
@@ -28,5 +29,6 @@ typedef struct fl_nbits {
   const float *bias;     /* of the first column, or NULL; whole panels */
   float *out;
   int64_t ldc;
+  const float *codes; /* what each number stands for, or NULL: for itself, less the zero point */
 } fl_nbits;
 #endif

@@ -121,6 +121,11 @@ def _optimized(
 
         with _guarded("conv_separable"):
             graph = separated(graph)
+    if not ops.isdisjoint(("Loop", "Scan")) and "control" not in left:
+        from .control import unchanging
+
+        with _guarded("control"):
+            graph = unchanging(graph)
     net = Net(graph, known, specs)
     if not ops.isdisjoint((*_KEPT, "MatMulInteger")) and "quantized" not in left:
         from . import quantized, quantized_weights

@@ -19,9 +19,9 @@ from fastlayers.formats.transformers import FAMILIES, network
 
 from ...each import each
 from ...goldens.transformers_cases import CASES, weights
-from ..build import safetensors, safetensors_of
+from ..build import safetensors_of
 from ..torch_build import dict_, storage, tensor, zipped
-from .checkpoints import compare, golden, named, pieces, written
+from .checkpoints import compare, golden, named, pieces, stored, written
 
 
 def rewritten(folder: Path, **arrays: Any) -> Path:
@@ -79,18 +79,6 @@ def test_old_files_of_torch(tmp_path: Path) -> None:
     compare("bert", fl.load(tmp_path), golden("bert")[2])
     (tmp_path / "pytorch_model-00002-of-00002.bin").write_bytes(b"import os")
     refused(tmp_path, FormatError, "is no file of safetensors or of torch, as ")
-
-
-def stored(arrays: dict[str, np.ndarray], kind: str) -> tuple[bytes, dict[str, np.ndarray]]:
-    """A file of float16 or bfloat16, and the values that it has."""
-    wide = {name: np.ascontiguousarray(array, np.float32).reshape(array.shape) for name, array in arrays.items()}
-    if kind == "F16":
-        wide = {name: array.astype(np.float16).astype(np.float32) for name, array in wide.items()}
-        held = {name: array.astype("<f2") for name, array in wide.items()}
-    else:
-        held = {name: (array.view(np.uint32) >> 16).astype("<u2") for name, array in wide.items()}
-        wide = {name: (array.astype(np.uint32) << 16).view(np.float32) for name, array in held.items()}
-    return safetensors({name: (kind, list(array.shape), array.tobytes()) for name, array in held.items()}), wide
 
 
 @pytest.mark.parametrize("kind", ["F16", "BF16"])

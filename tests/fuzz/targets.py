@@ -140,10 +140,11 @@ def _onnx(content: bytes) -> bool:
 def _gguf(content: bytes) -> bool:
     told = gguf.metadata(content, max_bytes=BYTES)
     if "tokenizer.ggml.model" in told:
+        from fastlayers.text._tokens import Tokenizer
         from fastlayers.text._vocabulary import vocabulary
 
         with suppress(*_REFUSED):
-            vocabulary(told, "fuzz").encode("the cat 12")
+            Tokenizer(vocabulary(told, "fuzz"), "fuzz").encode(["the cat 12"])
     if str(told.get("general.architecture")) in ("llama", "qwen2", "bert"):
         return _both(content, "gguf", "gguf")
     _weights(content, "gguf")

@@ -14,6 +14,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import FormatError, LimitError, UnsupportedError
+from fastlayers.formats._arrays import BFLOAT16
 from fastlayers.formats.budget import Budget
 from fastlayers.formats.transformers import FAMILIES, network
 
@@ -108,6 +109,52 @@ def test_weights_of_16_bits_stay_so_with_the_bits_of_float32(tmp_path: Path, cas
         both = [results(fl.load(folder, **words)) for folder in folders.values()]  # type: ignore[arg-type]
         for key, array in both[0].items():
             np.testing.assert_array_equal(both[1][key], array)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+def test_every_family_of_16_bits_has_the_bits_of_float32(tmp_path: Path, kind: str) -> None:
+    """The others than those above, in the library's way and in one thread and two."""
+    wrong = []
+    for case in CASES:
+        content, arrays = stored(weights(golden(case)[1]), kind)
+        made = []
+        for held in (content, safetensors_of(arrays)):
+            (written(tmp_path, case) / "model.safetensors").write_bytes(held)
+            made.append(fl.load(tmp_path, mmap=False))
+        given = CASES[case].feeds()
+        for number in (1, 2):
+            for model in made:
+                model.num_threads = number
+            whole, found = (
+                pieces(m, given, (5, 6, 11)) if CASES[case].decodes else next(iter(named(m, given).values())) for m in made
+            )
+            if not np.array_equal(whole, found) or not np.isfinite(found).all():
+                wrong.append((case, number, float(np.abs(whole - found).max())))
+    assert not wrong
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+def test_memory_of_weights_of_16_bits(tmp_path: Path, kind: str) -> None:
+    """Matrices and tables are not counted: they stay in the file, where each word takes two bytes, until they are packed."""
+    for case in ("llama", "bert", "gemma3", "smollm3"):
+        config, shapes, _ = golden(case)
+        arrays = weights(shapes)
+        narrow = {
+            name: array.astype(np.float16) if kind == "F16" else (array.view(np.uint32) >> 16).astype(np.uint16).view(BFLOAT16)
+            for name, array in arrays.items()
+        }
+        budget = Budget(1 << 20, "load")
+        budget.narrow = True
+        network(config, narrow, budget=budget)
+        assert budget.max_bytes - budget.left <= sum(a.nbytes for a in arrays.values() if a.ndim < 2)
+        (written(tmp_path, case) / "model.safetensors").write_bytes(stored(arrays, kind)[0])
+        model = fl.load(tmp_path)
+        held = [array for array in model._graph.constants.values() if array.ndim > 1]
+        assert all(array.itemsize == 2 and array.base is not None for array in held if array.size > 1000)
+        sizes = {"batch_size": 2, "sequence_length": 3, "past_sequence_length": 4, "past_sequence_length + sequence_length": 7}
+        shapes = {spec.name: tuple(sizes[n] if isinstance(n, str) else n for n in spec.shape or ()) for spec in model.inputs}
+        assert not [step.step.op for step in model.report(shapes).steps if step.in_numpy]
 
 
 def _prompt() -> dict[str, np.ndarray]:

@@ -4,8 +4,8 @@
     python -m bench.encode run FOLDER [--peers fastlayers,fastembed] [--networks minilm] [--threads 1,2] [--texts 1000]
 
 Texts have 5 to 400 words, evenly spread, of a fixed seed. Each engine runs in a process of its own, in float32; for one that is
-not installed its error is told. Told are texts a second, of the clock and of processor time (sorted by length where the engine does
-not do it itself), the most memory, the time of one text of 12 words, of all from the start of the process to the first vector
+not installed its error is told. Told are texts a second, of the clock and of processor time (sorted by length where the engine
+does not do it itself), the most memory, the time of one text of 12 words, of all from the process's start to the first vector
 (``--texts 0`` for that alone), and processor time of a second in which nothing is asked. "fastlayers saved" runs
 what ``Model.save(packed=True)`` wrote; ``forks`` tells what four forked workers take together (Pss), beside one process.
 """

@@ -96,7 +96,7 @@ def _lower(n: View, b: Builder) -> Any:
     def arguments() -> tuple[Any, ...]:
         few = kind.few(_ordered(n, raw, order))
         unread(raw)  # a matrix is not in memory three times while it is packed
-        return *few, bias, terms, kind.bits
+        return *few, bias, terms, kind.bits, None
 
     packed = b.pack("nbits_pack", arguments)
     b.call("nbits", x.view((count, terms)), packed, out.view((count, rows)), NBITS_SUMS["integer"], IDENTITY)

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle  # noqa: TID251 - models must survive it; no file is read this way
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -319,6 +320,17 @@ def test_weights_that_are_refused(tmp_path: Path) -> None:
     refused(rewritten(tmp_path, extra=np.zeros(3, np.float32)), FormatError, "'extra'")
     table = np.arange(40)[None]
     assert fl.load(rewritten(tmp_path, **{"embeddings.position_ids": table}))  # as older checkpoints have it
+
+
+def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
+    """They are computed with as they are, without a warning."""
+    arrays = {name: np.full_like(array, np.inf) for name, array in weights(golden("gemma3")[1]).items()}
+    for array in arrays.values():
+        array.view(np.uint32)[...] = 0x7F800001  # a signaling NaN
+    (written(tmp_path, "gemma3") / "model.safetensors").write_bytes(safetensors_of(arrays))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(pieces(fl.load(tmp_path), CASES["gemma3"].feeds(), (5, 11))).all()
 
 
 def test_ids_beyond_the_tables(tmp_path: Path) -> None:

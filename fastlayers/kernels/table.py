@@ -152,6 +152,7 @@ KERNELS: tuple[Kernel, ...] = (
         ("x", "boxes__k4", "images__k", "out", "scale", "offset", "least", "samples", "op", "channels_last"),
         variants=_NOT_JIT,
     ),
+    Kernel("crop", "regions", ("x__nchw", "roi__8", "out__axyz", "value"), variants=_HOST),
     Kernel(
         "suppress",
         "suppression",

@@ -396,12 +396,7 @@ def cold(options: argparse.Namespace) -> None:
         size = sizes[folder.name] = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
         print(
             json.dumps(
-                {
-                    "folder": folder.name,
-                    "MB": round(size, 1),
-                    "median": round(found.median, 3),
-                    "best": round(found.best, 3),
-                }
+                {"folder": folder.name, "MB": round(size, 1), "median": round(found.median, 3), "best": round(found.best, 3)}
             )
         )
     store(options.json, {f"cold start{', a tenth of a processor' * options.tenth}": times}, megabytes=sizes)

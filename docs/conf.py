@@ -129,12 +129,7 @@ def changelog() -> str:
 
 def made() -> dict[str, str]:
     """Pages that are made of the code, by name."""
-    return {
-        **make_layers.texts(),
-        "operators": make_operators.page(),
-        "reference/commands": commands(),
-        "changelog": changelog(),
-    }
+    return {**make_layers.texts(), "operators": make_operators.page(), "reference/commands": commands(), "changelog": changelog()}
 
 
 def front(text: str) -> str:

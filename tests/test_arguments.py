@@ -73,11 +73,7 @@ ONCE: dict[str, tuple[Callable[[], Any], type[fl.Error], str]] = {
     ),
     "a negative base": (lambda: F.local_response_norm(x3, 2, k=-1), fl.ArgumentError, "local_response_norm: k is -1: expected"),
     "2**24 layers": (lambda: fl.GRU(2, 3, 2**24), fl.ArgumentError, "GRU: num_layers is 16777216: expected at most 4096"),
-    "draws": (
-        lambda: fl.MonteCarlo(fl.Dropout(), 2**31),
-        fl.ArgumentError,
-        "MonteCarlo: samples is 2147483648",
-    ),
+    "draws": (lambda: fl.MonteCarlo(fl.Dropout(), 2**31), fl.ArgumentError, "MonteCarlo: samples is 2147483648"),
     "a path with a null byte": (lambda: fl.load("a\0b"), fl.ArgumentError, "load: .* is no path"),
     "a prefix": (lambda: fl.Linear(1, 1).load_state_dict({}, prefix=None), fl.DTypeError, "prefix is None"),  # type: ignore[arg-type]
 }

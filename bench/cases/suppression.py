@@ -22,8 +22,4 @@ def _suppress(images: int, classes: int, n: int, most: int, least: float | None)
     return Case("suppress", f"{images}x{classes}x{n} {most} {least}", arguments, moved=4.0 * images * classes * n)
 
 
-CASES: tuple[Case, ...] = (
-    _suppress(1, 1, 8400, 300, 0.25),
-    _suppress(1, 80, 8400, 100, 0.99),
-    _suppress(2, 3, 200, 50, None),
-)
+CASES: tuple[Case, ...] = (_suppress(1, 1, 8400, 300, 0.25), _suppress(1, 80, 8400, 100, 0.99), _suppress(2, 3, 200, 50, None))

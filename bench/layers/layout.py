@@ -30,9 +30,7 @@ def padding(kind: str, axes: int) -> Row:
     arguments = (2, 0.5) if kind == "Constant" else (2,)
     layer = getattr(fl, name)(*arguments)
     return Row(
-        (name,),
-        f"2 @{IMAGES[axes]}",
-        partial(both, IMAGES[axes], layer, lambda torch, x: getattr(torch.nn, name)(*arguments)(x)),
+        (name,), f"2 @{IMAGES[axes]}", partial(both, IMAGES[axes], layer, lambda torch, x: getattr(torch.nn, name)(*arguments)(x))
     )
 
 

@@ -128,11 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("file", nargs="?", help="a 16 kHz mono WAV file; without it, the recording that is part of the package")
     demo.add_argument(
-        "--threshold",
-        type=_probability,
-        default=0.5,
-        metavar="P",
-        help="from this probability on, a frame is speech (0.5)",
+        "--threshold", type=_probability, default=0.5, metavar="P", help="from this probability on, a frame is speech (0.5)"
     )
     demo.add_argument(
         "--model",

@@ -63,11 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "size by its name, as in batch=2. Sizes that are not given are guessed: 1 for a batch, else the least that will do",
     )
     parser.add_argument(
-        "--value",
-        action="append",
-        default=[],
-        metavar="NAME=16000",
-        help="the value that fills an input (may be given again)",
+        "--value", action="append", default=[], metavar="NAME=16000", help="the value that fills an input (may be given again)"
     )
     parser.add_argument("--threads", type=number(int, 1, 256), default=1, metavar="N", help="how many threads run it (1)")
     add_storage(parser)

@@ -27,9 +27,7 @@ _ITEM = re.compile(
 _SIZE = r"(?:0|[1-9]\d{0,19})L?"  # L: written by Python 2
 _SIZES = re.compile(rf"\s*(?:{_SIZE}\s*(?:,\s*{_SIZE}\s*)*,?)?\s*", re.ASCII)
 _DESCR = re.compile(r"([<>|])([A-Za-z?])(\d{1,18})(\[\w{1,20}\])?", re.ASCII)
-_NUMBERS = frozenset(
-    {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"},
-)
+_NUMBERS = frozenset({"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"})
 _LONGEST_TEXT = (1 << 31) - 1  # bytes; numpy has no longer elements
 _TEXT_UNITS = {"S": 1, "a": 1, "U": 4}  # bytes a character
 _REFUSED = {

@@ -11,11 +11,7 @@ from ..graph.arrays import as_float32, empty, optional_int64, optional_mask
 from ..graph.ops import op
 from ..graph.record import record
 from ..operators.attention.dot import dot_product, heads_of, sdpa_rule
-from ..operators.attention.rules import (
-    FAR,
-    offset_of,
-    wanted,
-)
+from ..operators.attention.rules import FAR, offset_of, wanted
 from ._recorded import recorded_mask
 
 if TYPE_CHECKING:

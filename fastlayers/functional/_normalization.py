@@ -79,11 +79,7 @@ def _record(op: str, x: Any, weight: Any, bias: Any = None, *, normalized_shape:
 
 @op("layer_norm", "x weight bias", layer_norm_rule, partial(_record, "LayerNormalization"), _normal)
 def layer_norm(
-    x: Tensor,
-    normalized_shape: int | Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+    x: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> np.ndarray:
     """Mean 0 and variance 1 over the last axes: ``(x - mean) / sqrt(variance + eps) * weight + bias``.
 

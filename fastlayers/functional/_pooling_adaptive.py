@@ -103,12 +103,7 @@ def _record_global(op: str, name: str, x: Any, layout: str, keepdims: bool) -> A
 
 
 @op("adaptive_avg_pool1d", "x", _rule("adaptive_avg_pool1d", 1), partial(_record, "mean", "adaptive_avg_pool1d", 1), plain)
-def adaptive_avg_pool1d(
-    x: Tensor,
-    output_size: int | Sequence[int],
-    *,
-    layout: str = "nchw",
-) -> np.ndarray:
+def adaptive_avg_pool1d(x: Tensor, output_size: int | Sequence[int], *, layout: str = "nchw") -> np.ndarray:
     """Average over bins of a sequence: bin i reaches from ``floor(i * in / out)`` to ``ceil((i + 1) * in / out)``.
 
     See `adaptive_avg_pool2d` for the arguments. Here x is ``(n, c, l)``, or ``(n, l, c)`` if `layout` is channels-last.
@@ -121,12 +116,7 @@ def adaptive_avg_pool1d(
 
 
 @op("adaptive_avg_pool2d", "x", _rule("adaptive_avg_pool2d", 2), partial(_record, "mean", "adaptive_avg_pool2d", 2), plain)
-def adaptive_avg_pool2d(
-    x: Tensor,
-    output_size: int | Sequence[int | None] | None,
-    *,
-    layout: str = "nchw",
-) -> np.ndarray:
+def adaptive_avg_pool2d(x: Tensor, output_size: int | Sequence[int | None] | None, *, layout: str = "nchw") -> np.ndarray:
     """Average over bins of a plane: bin i reaches from ``floor(i * in / out)`` to ``ceil((i + 1) * in / out)``.
 
     Args:
@@ -150,12 +140,7 @@ def adaptive_avg_pool2d(
 
 
 @op("adaptive_avg_pool3d", "x", _rule("adaptive_avg_pool3d", 3), partial(_record, "mean", "adaptive_avg_pool3d", 3), plain)
-def adaptive_avg_pool3d(
-    x: Tensor,
-    output_size: int | Sequence[int | None] | None,
-    *,
-    layout: str = "nchw",
-) -> np.ndarray:
+def adaptive_avg_pool3d(x: Tensor, output_size: int | Sequence[int | None] | None, *, layout: str = "nchw") -> np.ndarray:
     """Average over bins of a volume: bin i reaches from ``floor(i * in / out)`` to ``ceil((i + 1) * in / out)``.
 
     See `adaptive_avg_pool2d` for the arguments. Here x is ``(n, c, d, h, w)``, or ``(n, d, h, w, c)`` if `layout` is
@@ -170,11 +155,7 @@ def adaptive_avg_pool3d(
 
 @op("adaptive_max_pool1d", "x", _rule("adaptive_max_pool1d", 1), partial(_record, "max", "adaptive_max_pool1d", 1), plain)
 def adaptive_max_pool1d(
-    x: Tensor,
-    output_size: int | Sequence[int],
-    return_indices: bool = False,
-    *,
-    layout: str = "nchw",
+    x: Tensor, output_size: int | Sequence[int], return_indices: bool = False, *, layout: str = "nchw"
 ) -> np.ndarray:
     """Maximum over bins of a sequence: bin i reaches from ``floor(i * in / out)`` to ``ceil((i + 1) * in / out)``.
 
@@ -190,11 +171,7 @@ def adaptive_max_pool1d(
 
 @op("adaptive_max_pool2d", "x", _rule("adaptive_max_pool2d", 2), partial(_record, "max", "adaptive_max_pool2d", 2), plain)
 def adaptive_max_pool2d(
-    x: Tensor,
-    output_size: int | Sequence[int | None] | None,
-    return_indices: bool = False,
-    *,
-    layout: str = "nchw",
+    x: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False, *, layout: str = "nchw"
 ) -> np.ndarray:
     """Maximum over bins of a plane: bin i reaches from ``floor(i * in / out)`` to ``ceil((i + 1) * in / out)``.
 
@@ -223,11 +200,7 @@ def adaptive_max_pool2d(
 
 @op("adaptive_max_pool3d", "x", _rule("adaptive_max_pool3d", 3), partial(_record, "max", "adaptive_max_pool3d", 3), plain)
 def adaptive_max_pool3d(
-    x: Tensor,
-    output_size: int | Sequence[int | None] | None,
-    return_indices: bool = False,
-    *,
-    layout: str = "nchw",
+    x: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False, *, layout: str = "nchw"
 ) -> np.ndarray:
     """Maximum over bins of a volume: bin i reaches from ``floor(i * in / out)`` to ``ceil((i + 1) * in / out)``.
 

@@ -92,15 +92,7 @@ def greedy_search(step: Step, state: Any, start: Any, end: int, max_length: int,
 
 @checked
 def beam_search(
-    step: Step,
-    state: Any,
-    start: Any,
-    end: int,
-    max_length: int,
-    beams: int,
-    *,
-    length_penalty: float = 0.0,
-    state_axis: int = 0,
+    step: Step, state: Any, start: Any, end: int, max_length: int, beams: int, *, length_penalty: float = 0.0, state_axis: int = 0
 ) -> SearchResult:
     """Decodes the most probable sequences by beams: ``score = sum(log p(token | tokens so far)) / length ** length_penalty``.
 

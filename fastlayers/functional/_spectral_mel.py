@@ -17,13 +17,7 @@ __all__ = ["blackman_window", "hamming_window", "hann_window", "melscale_fbanks"
 
 @checked
 def melscale_fbanks(
-    n_freqs: int,
-    f_min: float,
-    f_max: float,
-    n_mels: int,
-    sample_rate: int,
-    norm: str | None = None,
-    mel_scale: str = "htk",
+    n_freqs: int, f_min: float, f_max: float, n_mels: int, sample_rate: int, norm: str | None = None, mel_scale: str = "htk"
 ) -> np.ndarray:
     """Triangular filters, equally wide in mel, that sum the frequencies of a spectrogram; torchaudio.functional.melscale_fbanks.
 

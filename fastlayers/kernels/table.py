@@ -109,20 +109,13 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("log_softmax", "softmax", ("x__oni", "out__oni")),
     Kernel("lstm_pack", "recurrent", (*_RECURRENT_WEIGHTS, "peephole__dp", "w_hr__dqh", "options")),
     Kernel(
-        "lstm",
-        "recurrent",
-        ("x", "packed", "h0__dbh", "c0__dbu", "lengths__b", "out", "hn__dbh", "cn__dbu", *_RECURRENT_FLAGS),
+        "lstm", "recurrent", ("x", "packed", "h0__dbh", "c0__dbu", "lengths__b", "out", "hn__dbh", "cn__dbu", *_RECURRENT_FLAGS)
     ),
     Kernel("gru_pack", "recurrent", (*_RECURRENT_WEIGHTS, "options")),
     Kernel("gru", "recurrent", ("x", "packed", "h0__dbh", "lengths__b", "out", "hn__dbh", *_RECURRENT_FLAGS)),
     Kernel("rnn_pack", "recurrent", (*_RECURRENT_WEIGHTS, "options")),
     Kernel("rnn", "recurrent", ("x", "packed", "h0__dbh", "lengths__b", "out", "hn__dbh", *_RECURRENT_FLAGS)),
-    Kernel(
-        "dynamic_lstm_pack",
-        "recurrent",
-        (*_DYNAMIC_WEIGHTS, "b__dg", "peephole__dp", "options"),
-        variants=_HOST,
-    ),
+    Kernel("dynamic_lstm_pack", "recurrent", (*_DYNAMIC_WEIGHTS, "b__dg", "peephole__dp", "options"), variants=_HOST),
     Kernel(
         "dynamic_lstm",
         "recurrent",
@@ -233,18 +226,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel(
         "grams",
         "classical",
-        (
-            "x__ml",
-            "first__w",
-            "starts__e",
-            "symbols__g",
-            "nodes__g",
-            "columns__v",
-            "weight__v",
-            "out__mn",
-            "samples",
-            "last",
-        ),
+        ("x__ml", "first__w", "starts__e", "symbols__g", "nodes__g", "columns__v", "weight__v", "out__mn", "samples", "last"),
         variants=_HOST,
     ),
     Kernel("pair_probabilities", "classical", ("x__mp", "scale__p", "shift__p", "out__mc"), variants=_HOST),

@@ -82,10 +82,7 @@ class Again:
         return None
 
     def came(
-        self,
-        x: np.ndarray,
-        before: Sequence[np.ndarray | None],
-        calls: Callable[[Mapping[str, np.ndarray], int], Calls],
+        self, x: np.ndarray, before: Sequence[np.ndarray | None], calls: Callable[[Mapping[str, np.ndarray], int], Calls]
     ) -> None:
         """Counts a call with contiguous float32 arrays; binds a program to their sizes if these have come often enough."""
         if self._count < 0:

@@ -322,12 +322,6 @@ class RNNCell(Cell[np.ndarray]):
     _function = staticmethod(functional.rnn_cell)
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        nonlinearity: Any = "tanh",
-        *,
-        clip: float = 0.0,
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: Any = "tanh", *, clip: float = 0.0
     ) -> None:
         self._set(input_size, hidden_size, bias, {"nonlinearity": nonlinearity, "clip": clip})

@@ -102,12 +102,7 @@ _TRAITS = {
     "Div": _ONE._replace(line=_line(lambda c: 1 / c, lambda c: 0, False)),
     "Mod": EACH,
 }
-for _name, _run, _key in (
-    ("Add", _add, "add"),
-    ("Sub", _sub, "subtract"),
-    ("Mul", _mul, "multiply"),
-    ("Div", _div, "divide"),
-):
+for _name, _run, _key in (("Add", _add, "add"), ("Sub", _sub, "subtract"), ("Mul", _mul, "multiply"), ("Div", _div, "divide")):
 
     def _two(n: View, b: Any, key: str = _key) -> Any:
         return binary_lower(n, b, "BINARY", key)

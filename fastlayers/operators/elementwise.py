@@ -93,10 +93,4 @@ def _lower(n: View, b: Builder) -> Any:
     return None
 
 
-register(
-    "Elementwise",
-    _infer,
-    _run,
-    _lower,
-    Traits(elementwise=True, time="elementwise", work="elements"),
-)
+register("Elementwise", _infer, _run, _lower, Traits(elementwise=True, time="elementwise", work="elements"))

@@ -24,18 +24,7 @@ from .arena import layout
 from .memory import LARGEST, result_bytes, too_much
 from .trace import Entry, Placed, Plan, Record, Route, Trace, settled
 
-__all__ = [
-    "Interpret",
-    "Nest",
-    "Pack",
-    "Prepare",
-    "as_written",
-    "bind",
-    "check_total",
-    "plan",
-    "rebind",
-    "value_inputs",
-]
+__all__ = ["Interpret", "Nest", "Pack", "Prepare", "as_written", "bind", "check_total", "plan", "rebind", "value_inputs"]
 
 # Results of constant expressions up to this size are computed when a model is bound; larger ones in every run.
 FOLD_BYTES = 1 << 16

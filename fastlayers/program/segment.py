@@ -55,11 +55,7 @@ class Binding:
         return self.kept.plan if self.bound is None else self.program.plan(*self.kept.made_for)
 
     def run(
-        self,
-        inputs: list[Any],
-        outputs: Sequence[np.ndarray] | None = None,
-        threads: int = 0,
-        meter: Meter | None = None,
+        self, inputs: list[Any], outputs: Sequence[np.ndarray] | None = None, threads: int = 0, meter: Meter | None = None
     ) -> Sequence[Any]:
         """Fresh outputs (or the given ones, filled) for contiguous inputs of the bound shapes. Inputs on the GPU, of a program
         for it, give outputs there. `meter`: that of the run that this is a part of.

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import (
-    ArgumentError,
-    DTypeError,
-    Error,
-    LimitError,
-    TimeoutError,
-    UnsupportedError,
-)
+from ..errors import ArgumentError, DTypeError, Error, LimitError, TimeoutError, UnsupportedError
 
 if TYPE_CHECKING:
     from .app import Request

@@ -30,19 +30,7 @@ SWEEP = 0.05
 class Job:
     """A request that waits, runs, or is done."""
 
-    __slots__ = (
-        "arrived",
-        "began",
-        "ended",
-        "feeds",
-        "future",
-        "rows",
-        "run",
-        "seconds",
-        "served",
-        "signature",
-        "until",
-    )
+    __slots__ = ("arrived", "began", "ended", "feeds", "future", "rows", "run", "seconds", "served", "signature", "until")
 
     def __init__(
         self,

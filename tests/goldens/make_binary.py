@@ -24,14 +24,7 @@ BINARY = {
     "minimum": "minimum",
     "maximum": "maximum",
 }
-COMPARE = {
-    "equal": "eq",
-    "not_equal": "ne",
-    "less": "lt",
-    "less_equal": "le",
-    "greater": "gt",
-    "greater_equal": "ge",
-}
+COMPARE = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
 
 
 def make() -> dict[str, np.ndarray]:

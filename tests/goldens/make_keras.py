@@ -169,9 +169,7 @@ def recurrent() -> None:
     ids = np.array([[3, 1, 4, 1, 5], [6, 2, 0, 0, 0], [5, 3, 5, 0, 0]])
     case("Embedding mask_zero GRU", lambda: keras.Sequential([K.Embedding(7, 4, mask_zero=True), K.GRU(3), K.Dense(2)]), ids)
     case(
-        "Embedding mask_zero pool",
-        lambda: keras.Sequential([K.Embedding(7, 4, mask_zero=True), K.GlobalAveragePooling1D()]),
-        ids,
+        "Embedding mask_zero pool", lambda: keras.Sequential([K.Embedding(7, 4, mask_zero=True), K.GlobalAveragePooling1D()]), ids
     )
 
 

@@ -21,16 +21,7 @@ from typing import Any
 
 import numpy as np
 from keras import Input, Model, ops
-from keras.layers import (
-    LSTM,
-    AdditiveAttention,
-    Attention,
-    Conv2D,
-    Dense,
-    Embedding,
-    Flatten,
-    GlobalAveragePooling1D,
-)
+from keras.layers import LSTM, AdditiveAttention, Attention, Conv2D, Dense, Embedding, Flatten, GlobalAveragePooling1D
 
 from .seed_inputs import INPUTS, weights
 from .store import Case, read, write

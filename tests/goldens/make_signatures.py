@@ -63,10 +63,7 @@ def main() -> None:
     """Writes the file."""
     functions = sorted(name for name in by_name(FUNCTIONS) if callable(getattr(torch.nn.functional, name, None)))
     layers = sorted(name for name in by_name(LAYERS) if isinstance(getattr(torch.nn, name, None), type) and hasattr(fl, name))
-    told = {
-        "functional": {name: of_function(name) for name in functions},
-        "nn": {name: of_layer(name) for name in layers},
-    }
+    told = {"functional": {name: of_function(name) for name in functions}, "nn": {name: of_layer(name) for name in layers}}
     parts = (
         f'"{kind}": {{\n' + ",\n".join(f'"{name}": {json.dumps(arguments)}' for name, arguments in found.items()) + "\n}"
         for kind, found in told.items()

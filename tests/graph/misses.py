@@ -48,11 +48,7 @@ MEANT = (
     Meant(frozenset({"ThresholdedRelu", "Shrink"}), True, "NaN passes"),
     Meant(frozenset({"ReduceMax", "MaxPool", "QuantizeLinear"}), True, "onnxruntime passes over NaN, or has some number for it"),
     Meant(frozenset({"Clip"}), True, "a bound that is NaN gives NaN, as in numpy; onnxruntime passes over it"),
-    Meant(
-        frozenset({"Ceil", "Floor", "Round", "Sign"}),
-        False,
-        "a step, where rounding decides",
-    ),
+    Meant(frozenset({"Ceil", "Floor", "Round", "Sign"}), False, "a step, where rounding decides"),
     Meant(frozenset({"Erf", "Gelu"}), True, "onnxruntime rounds the tail of GELU to 0, and 0 times infinity is NaN"),
     Meant(frozenset({"Sigmoid"}), True, "onnxruntime's reaches 0"),
     Meant(frozenset({"Cos", "Sin"}), True, "large angles turn by as much as they are rounded"),

@@ -11,8 +11,8 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.graph import eager
-from fastlayers.kernels import dispatch
 
+from .asked import asked
 from .examples import EXAMPLES, Example
 from .examples._base import declared
 
@@ -174,9 +174,7 @@ def test_a_variant_has_plans_of_its_own(variant: str, monkeypatch: pytest.Monkey
     want = again(f.softmax, x)
     assert plans()
     with fl.kernels.use("reference"):
-        called: list[Any] = []
-        kernel = dispatch.kernel
-        monkeypatch.setattr(dispatch, "kernel", lambda name: called.append(name) or kernel(name))
+        called = asked(monkeypatch)
         again(f.softmax, x)
         assert called == ["softmax"] * (eager.BEFORE + 1) and not plans()
         monkeypatch.undo()

@@ -13,6 +13,7 @@ from fastlayers.graph import eager
 from fastlayers.kernels import dispatch
 
 from ..each import each
+from .asked import asked
 
 SHAPES = ((0, 4), (3, 0), (1, 1), (15, 31), (16, 256), (17, 257), (33, 513), (515, 512), (130, 2049))
 FORMS = ((True, False, None), (False, False, "gelu"), (True, True, "relu"))
@@ -59,9 +60,7 @@ def test_computed_weights_run_in_kernels(m: int, shape: tuple[int, int], variant
 def test_large_weights_are_not_packed_for_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     if dispatch.step("matmul") is None:
         pytest.skip("only the compiled engine reads them where they are")
-    called: list[str] = []
-    kernel = dispatch.kernel
-    monkeypatch.setattr(dispatch, "kernel", lambda name: called.append(name) or kernel(name))
+    called = asked(monkeypatch)
     for m, k, want in ((1, 512, ["matmul", "binary"]), (1, 100, ["linear_pack", "linear"]), (33, 512, ["linear_pack", "linear"])):
         x, weight, bias, _ = arrays(m, 512, k)
         called.clear()

@@ -150,10 +150,7 @@ def test_what_moves_bytes() -> None:
     assert changed(IMAGE, [*X, pool, *again], 0) == ["QuantizeLinear", "MaxPool", "DequantizeLinear"]
     turned = node("h = Transpose(xd)", perm=(0, 2, 3, 1))
     assert changed(IMAGE, [*X, turned, *again], 0) == ["QuantizeLinear", "Transpose", "DequantizeLinear"]
-    assert changed(IMAGE, [*X, "q = QuantizeLinear(xd, xs, xz)", again[1]], 0) == [
-        "QuantizeLinear",
-        "DequantizeLinear",
-    ]
+    assert changed(IMAGE, [*X, "q = QuantizeLinear(xd, xs, xz)", again[1]], 0) == ["QuantizeLinear", "DequantizeLinear"]
 
 
 def test_weights_alone_become_floats() -> None:

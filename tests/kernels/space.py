@@ -56,11 +56,7 @@ def golden() -> list[tuple[Problem, np.ndarray]]:
 
 
 def random_problem(
-    rng: np.random.Generator,
-    x: tuple[int, ...],
-    weight: tuple[int, ...],
-    bias: bool = True,
-    **rest: Any,
+    rng: np.random.Generator, x: tuple[int, ...], weight: tuple[int, ...], bias: bool = True, **rest: Any
 ) -> Problem:
     """Normal values in the given shapes, weights scaled so that outputs stay near 1."""
     fan_in = max(1, int(np.prod(weight[1:])))

@@ -32,12 +32,7 @@ ROOT = Path(__file__).parent.parent.parent
 SOURCES = ROOT / "fastlayers/kernels/aot/csrc"
 COMPILER = shlex.split(os.environ.get("CC", "")) or ["gcc"]
 # How the code around the tiles is compiled: for a level that this machine has.
-FLAGS = {
-    "x86_v4": ["-march=x86-64-v4"],
-    "x86_v3": ["-march=x86-64-v3"],
-    "x86_v1": [],
-    "neon": [],
-}
+FLAGS = {"x86_v4": ["-march=x86-64-v4"], "x86_v3": ["-march=x86-64-v3"], "x86_v1": [], "neon": []}
 
 
 def compiled(source: Path, level: str, to: Path, *flags: str) -> Path:

@@ -10,9 +10,9 @@ import pytest
 import fastlayers as fl
 import fastlayers.functional as F
 from fastlayers.calls import conv_transpose as transposed_phases
-from fastlayers.kernels import dispatch
 
 from ..goldens.front_cases import arrays
+from ..graph.asked import asked
 
 # channels, multiplier, size, kernel, stride, padding, output padding, dilation
 PLACES: list[tuple[int, int, tuple[int, int], int, Any, Any, Any, int]] = [
@@ -49,12 +49,10 @@ def test_phases_give_the_bits_of_the_kernel(
     }  # fmt: skip
     if last:
         given["layout"], x = "nhwc", np.ascontiguousarray(np.moveaxis(x, 1, -1))
-    called: list[str] = []
-    kernel = dispatch.kernel
-    monkeypatch.setattr(dispatch, "kernel", lambda name: lambda *args: (called.append(name), kernel(name)(*args))[1])
-    got = F.conv_transpose2d(x, w, b, **given)
+    with monkeypatch.context() as patch:
+        called = asked(patch)
+        got = F.conv_transpose2d(x, w, b, **given)
     assert "depthwise" in called and "conv_transpose" not in called
-    monkeypatch.setattr(dispatch, "kernel", kernel)
     model = fl.compile(lambda x: F.conv_transpose2d(x, w, b, **given), x, require_native=variant != "reference")
     compiled = model(x)
     assert "depthwise" in model.summary() or variant == "reference"
@@ -76,10 +74,9 @@ def test_what_the_kernel_does_itself(place: Any, small: None, monkeypatch: pytes
     c, m, size, k, stride, padding, extra, dilation = place
     x, w = arrays(str(place), (1, c, *size), (c, m, k, k))
     given: dict[str, Any] = {"stride": stride, "padding": padding, "output_padding": extra, "dilation": dilation, "groups": c}
-    called: list[str] = []
-    kernel = dispatch.kernel
-    monkeypatch.setattr(dispatch, "kernel", lambda name: lambda *args: (called.append(name), kernel(name)(*args))[1])
-    got = F.conv_transpose2d(x, w, **given)
+    with monkeypatch.context() as patch:
+        called = asked(patch)
+        got = F.conv_transpose2d(x, w, **given)
     assert called.count("conv_transpose") == 1 and "depthwise" not in called
     with fl.kernels.use("reference"):
         np.testing.assert_allclose(got, F.conv_transpose2d(x, w, **given), rtol=0, atol=1e-5)

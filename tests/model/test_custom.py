@@ -73,11 +73,7 @@ def test_several_results_and_shapes_of_their_own(pair: Callable[..., Any], varia
 def test_in_an_onnx_file(swirl: Callable[..., Any], variant: str) -> None:
     content = model(
         graph(
-            [
-                node("Relu", "x", "y"),
-                node("Swirl", "y", "z", domain=DOMAIN, factor=3.0, places=2),
-                node("Neg", "z", "out"),
-            ],
+            [node("Relu", "x", "y"), node("Swirl", "y", "z", domain=DOMAIN, factor=3.0, places=2), node("Neg", "z", "out")],
             inputs=[value_info("x", ("n", 3))],
             outputs=[value_info("out", ("n", 3))],
         ),
@@ -273,9 +269,7 @@ def test_errors(swirl: Callable[..., Any]) -> None:
         fl.load(
             model(
                 graph(
-                    [node("Swirl", "x", "y", domain="org.other")],
-                    inputs=[value_info("x", (3,))],
-                    outputs=[value_info("y", (3,))],
+                    [node("Swirl", "x", "y", domain="org.other")], inputs=[value_info("x", (3,))], outputs=[value_info("y", (3,))]
                 ),
                 imports="org.other",
             )

@@ -161,10 +161,7 @@ MADE: list[Wrong] = [
     ("HannWindow", [one(BIG)], {}),
     ("MelWeightMatrix", [one(1 << 30), one(1 << 30), one(9), np.float32(0), np.float32(1)], {}),
 ]
-NOTHING: list[Wrong] = [
-    ("RandomNormal", [], {"shape": [1 << 40]}),
-    ("RandomUniform", [], {"shape": [HUGE, HUGE]}),
-]
+NOTHING: list[Wrong] = [("RandomNormal", [], {"shape": [1 << 40]}), ("RandomUniform", [], {"shape": [HUGE, HUGE]})]
 
 # Operator, inputs, attributes: what has numbers, the same by kernels and by the reference, whatever they are.
 ANSWERED: list[Wrong] = [

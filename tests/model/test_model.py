@@ -93,10 +93,7 @@ def test_other_kinds_are_refused(x: Any, message: str) -> None:
         compiled().run({"x": x})
 
 
-@each(
-    "arguments",
-    [(None, {"x": 1}), (["y"], {"x": 1}), ("y", {"x": 1}), ([], {}), ({"x": 1}, {"x": 1})],
-)
+@each("arguments", [(None, {"x": 1}), (["y"], {"x": 1}), ("y", {"x": 1}), ([], {}), ({"x": 1}, {"x": 1})])
 def test_names_before_feeds_are_onnxruntimes(arguments: tuple[Any, ...]) -> None:
     for model in (compiled(), Model(two_outputs())):
         for run in (model.run, partial(model.run, timeout=9.0), lambda *a, m=model: asyncio.run(m.arun(*a))):

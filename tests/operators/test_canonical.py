@@ -264,10 +264,7 @@ def test_microsoft_gelu() -> None:
     assert told(converted("Gelu", 13, ["x"], domain=domain)) == [("Gelu", ["x"], {})]
     assert told(converted("QuickGelu", 13, ["x"], domain=domain)) == [("Swish", ["x"], {"alpha": 1.702})]
     assert told(converted("FastGelu", 13, ["x"], domain=domain)) == [("Gelu", ["x"], {"approximate": "tanh"})]
-    assert told(converted("BiasGelu", 13, ["x", "b"], domain=domain)) == [
-        ("Add", ["x", "b"], {}),
-        ("Gelu", ["y0/Add"], {}),
-    ]
+    assert told(converted("BiasGelu", 13, ["x", "b"], domain=domain)) == [("Add", ["x", "b"], {}), ("Gelu", ["y0/Add"], {})]
 
 
 def test_other_domains_are_refused() -> None:

@@ -105,13 +105,7 @@ def compare(got: Any, want: Any, example: Any) -> None:
 
 def unsupported(error: UnsupportedError) -> bool:
     """Whether it is one of what we say we do not do."""
-    known = (
-        "of text",
-        "numpy does not have",
-        "training",
-        "opset 1",
-        "operator Resize",
-    )
+    known = ("of text", "numpy does not have", "training", "opset 1", "operator Resize")
     return all(any(k in line for k in known) for line in str(error).splitlines()[1:] or [str(error)])
 
 

@@ -12,17 +12,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.kernels import dispatch
-from fastlayers.testing import (
-    Share,
-    Times,
-    Verdict,
-    instructions,
-    plan_differences,
-    plan_of,
-    share_of_limit,
-    shares,
-    take_turns,
-)
+from fastlayers.testing import Share, Times, Verdict, instructions, plan_differences, plan_of, share_of_limit, shares, take_turns
 from fastlayers.testing import instructions as counted
 from fastlayers.testing.instructions import why_not
 

@@ -242,10 +242,7 @@ def _transformers() -> dict[str, tuple[Any, str]]:
     small = tree.DecisionTreeClassifier(max_depth=3, random_state=0)
     return {
         "Binarizer": (preprocessing.Binarizer(threshold=0.3), "x"),
-        "FeatureUnion": (
-            FeatureUnion([("a", preprocessing.StandardScaler()), ("b", preprocessing.MinMaxScaler())]),
-            "x",
-        ),
+        "FeatureUnion": (FeatureUnion([("a", preprocessing.StandardScaler()), ("b", preprocessing.MinMaxScaler())]), "x"),
         "FunctionTransformer": (preprocessing.FunctionTransformer(), "x"),
         "GaussianRandomProjection": (random_projection.GaussianRandomProjection(3, random_state=0), "x"),
         "GenericUnivariateSelect": (feature_selection.GenericUnivariateSelect(param=40), "x"),

@@ -159,11 +159,9 @@ def named(value: Any) -> tuple[str | None, dict[str, Any]]:
         return (name if name in FUNCTIONS and ">" not in str(value.get("registered_name")) else None), {}
     if kind in _LAYERS and isinstance(config, dict):
         given: dict[str, Any] = {} if kind != "LeakyReLU" else {"negative_slope": 0.3}
-        taken = {
-            "ReLU": ("negative_slope", "max_value", "threshold"),
-            "LeakyReLU": ("negative_slope",),
-            "ELU": ("alpha",),
-        }.get(kind, ("axis",))
+        taken = {"ReLU": ("negative_slope", "max_value", "threshold"), "LeakyReLU": ("negative_slope",), "ELU": ("alpha",)}.get(
+            kind, ("axis",)
+        )
         if unread(kind, config, [spelt for word in taken for spelt in _WORDS[word]]):
             return None, {}
         for word in taken:

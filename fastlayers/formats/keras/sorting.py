@@ -254,13 +254,7 @@ def _count(b: Build, value: int) -> Tensor:
 
 @put("STFT")
 def stft(
-    b: Build,
-    x: Any,
-    sequence_length: int,
-    sequence_stride: int,
-    fft_length: int,
-    window: Any = "hann",
-    center: bool = True,
+    b: Build, x: Any, sequence_length: int, sequence_stride: int, fft_length: int, window: Any = "hann", center: bool = True
 ) -> list[Tensor]:
     """Transforms of windows of the last axis, real and imaginary parts."""
     x = b.floats(as_tensor(b, x))

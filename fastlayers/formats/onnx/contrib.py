@@ -255,9 +255,7 @@ _CAUSAL = (
 )
 _PRODUCT = "alpha:f transA:i transB:i"
 
-PREVIEW: Table = {
-    "FlexAttention": (schema(3, 3, 1, "prob_mod:g scale:f score_mod:g softmax_precision:i"), _flex_attention),
-}
+PREVIEW: Table = {"FlexAttention": (schema(3, 3, 1, "prob_mod:g scale:f score_mod:g softmax_precision:i"), _flex_attention)}
 # Written under ONNX's own domain, which has no such operators, or not yet: ONNX Runtime's optimizers add these to any opset.
 PLAIN: Table = {
     "LayerNormalization": (schema(2, 3, 3, _NORM), _as("LayerNormalization")),

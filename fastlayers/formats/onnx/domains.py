@@ -24,6 +24,4 @@ def _entries(table: str, **rules: Any) -> dict[str, tuple[Schema, Any]]:
     return {name: (schema, rules.get(name, _same)) for name, schema in parsed(table).items()}
 
 
-OTHERS: dict[str, dict[str, tuple[Schema, Any]]] = {
-    "ai.onnx.preview.training": _entries(_TRAINING),
-}
+OTHERS: dict[str, dict[str, tuple[Schema, Any]]] = {"ai.onnx.preview.training": _entries(_TRAINING)}

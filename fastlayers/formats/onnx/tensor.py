@@ -17,17 +17,7 @@ from ...errors import FormatError, LimitError, UnsupportedError
 from .._arrays import MAX_RANK, Array, Codec, codec, count_bytes, decode
 from ..budget import Budget
 from . import wire
-from .elements import (
-    BOOL,
-    DOUBLE_DATA,
-    ELEMENTS,
-    FIELD_NAMES,
-    FLOAT_DATA,
-    RAW_DATA,
-    STRING,
-    STRING_DATA,
-    Elements,
-)
+from .elements import BOOL, DOUBLE_DATA, ELEMENTS, FIELD_NAMES, FLOAT_DATA, RAW_DATA, STRING, STRING_DATA, Elements
 from .proto import Pending, Place
 
 # From this many bytes on a copy is made at first access. Smaller ones are not worth the object that waits for it.

@@ -246,13 +246,7 @@ def _tiles(p: Cut, act: Act, x: int, out: int, scratch: int, first: int, last: i
 
 
 def _plan(
-    packed: Packed,
-    images: int,
-    size: Sequence[int],
-    to: Sequence[int],
-    before: Sequence[int],
-    x_last: bool,
-    out_last: bool,
+    packed: Packed, images: int, size: Sequence[int], to: Sequence[int], before: Sequence[int], x_last: bool, out_last: bool
 ) -> Plan:
     groups, ig, og, columns, axes, merged = packed.groups, packed.ig, packed.og, packed.columns, packed.axes, packed.merged
     strides = [axis.stride for axis in axes]
@@ -301,13 +295,7 @@ def _plan(
 
 
 def conv_transpose(
-    x: np.ndarray,
-    packed: Packed,
-    out: np.ndarray,
-    pads: Sequence[int],
-    x_last: bool,
-    out_last: bool,
-    activation: Activation,
+    x: np.ndarray, packed: Packed, out: np.ndarray, pads: Sequence[int], x_last: bool, out_last: bool, activation: Activation
 ) -> None:
     """Transposed convolution with its epilogue. See README.md for the shapes."""
     fits("conv_transpose", packed.sizes, (x, out), x_last | out_last << 1)
@@ -333,13 +321,7 @@ def conv_transpose(
 
 
 def _channels(
-    x: np.ndarray,
-    packed: Packed,
-    out: np.ndarray,
-    pads: Sequence[int],
-    x_last: bool,
-    out_last: bool,
-    activation: Activation,
+    x: np.ndarray, packed: Packed, out: np.ndarray, pads: Sequence[int], x_last: bool, out_last: bool, activation: Activation
 ) -> None:
     """A filter a channel: a depthwise convolution for each phase."""
     to, steps = out.shape[1:4] if out_last else out.shape[2:], [axis.stride for axis in packed.axes]

@@ -36,13 +36,7 @@ def transposed_taps(
 
 
 def conv_transpose(
-    x: np.ndarray,
-    packed: Packed,
-    out: np.ndarray,
-    pads: Sequence[int],
-    x_last: bool,
-    out_last: bool,
-    activation: Activation,
+    x: np.ndarray, packed: Packed, out: np.ndarray, pads: Sequence[int], x_last: bool, out_last: bool, activation: Activation
 ) -> None:
     """out = activation(transposed convolution of x + bias), the gradient of a cross-correlation as in every framework.
 

@@ -11,12 +11,7 @@ __all__ = ["affine", "group_norm", "layer_norm", "lrn"]
 
 
 def layer_norm(
-    x__on: np.ndarray,
-    weight__n: np.ndarray | None,
-    bias__n: np.ndarray | None,
-    out__on: np.ndarray,
-    epsilon: float,
-    rms: bool,
+    x__on: np.ndarray, weight__n: np.ndarray | None, bias__n: np.ndarray | None, out__on: np.ndarray, epsilon: float, rms: bool
 ) -> None:
     """out = (x - mean) / sqrt(variance + epsilon) * weight + bias of each row; rms: x / sqrt(mean of x^2 + epsilon) instead."""
     if not out__on.size:

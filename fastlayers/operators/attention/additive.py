@@ -17,13 +17,7 @@ from .._base import View, register
 from .._traits import Traits
 from ..fused import IDENTITY
 from ._layer import infer_as, lower_as, run_as
-from .rules import (
-    additive_mask,
-    check_lengths,
-    lengths_rule,
-    mask_rule,
-    scale_of,
-)
+from .rules import additive_mask, check_lengths, lengths_rule, mask_rule, scale_of
 
 if TYPE_CHECKING:
     from ..builder import Builder
@@ -179,17 +173,6 @@ def _run_additive(m: Machine, q: Any, k: Any, v: Any, weight_q: Any, weight_k: A
 
 
 _additive = lower_as(_run_additive, 8)
-register(
-    "AdditiveAttention",
-    infer_as(additive_rule),
-    run_as(additive, 8),
-    _additive_lower,
-    Traits(whole="attends to"),
-)
+register("AdditiveAttention", infer_as(additive_rule), run_as(additive, 8), _additive_lower, Traits(whole="attends to"))
 # A choice decides by values: it has no kernel.
-register(
-    "HardAttention",
-    infer_as(hard_rule),
-    run_as(choose, 5),
-    traits=Traits(whole="attends to"),
-)
+register("HardAttention", infer_as(hard_rule), run_as(choose, 5), traits=Traits(whole="attends to"))

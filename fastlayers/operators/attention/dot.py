@@ -16,15 +16,7 @@ from .._base import register
 from .._costs import attention
 from .._traits import Traits
 from ._layer import infer_as, lower_as, run_as
-from .rules import (
-    additive_mask,
-    check_lengths,
-    lengths_rule,
-    mask_rule,
-    offset_of,
-    scale_of,
-    wanted,
-)
+from .rules import additive_mask, check_lengths, lengths_rule, mask_rule, offset_of, scale_of, wanted
 
 __all__ = ["dot_product", "heads_of", "sdpa_rule"]
 

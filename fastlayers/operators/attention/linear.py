@@ -126,8 +126,7 @@ def _conv_lower(n: View, b: Builder) -> Any:
             copy(b, past, held, past.shape, 0, (c * (k - 1), k - 1, 1), 0, to)
         copy(b, x, held, x.shape, 0, (c * length, length, 1), k - 1, to)
     packed = b.pack(
-        "depthwise_pack",
-        lambda: (np.ascontiguousarray(weight).reshape(c, 1, 1, 1, k), bias, (1, 1, 1), (1, 1, 1), c),
+        "depthwise_pack", lambda: (np.ascontiguousarray(weight).reshape(c, 1, 1, 1, k), bias, (1, 1, 1), (1, 1, 1), c)
     )
     spaced = (batch, c, 1, 1, held.shape[2])
     out = b.output(0)

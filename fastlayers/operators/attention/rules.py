@@ -10,16 +10,7 @@ from ...errors import ArgumentError, DTypeError, ShapeError
 from ...ir.checks import differ, integer, number
 from ...ir.graph import Dim, Shape
 
-__all__ = [
-    "FAR",
-    "additive_mask",
-    "check_lengths",
-    "lengths_rule",
-    "mask_rule",
-    "offset_of",
-    "scale_of",
-    "wanted",
-]
+__all__ = ["FAR", "additive_mask", "check_lengths", "lengths_rule", "mask_rule", "offset_of", "scale_of", "wanted"]
 
 FAR = 1 << 62
 

@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from ..builder import Builder
 
 # Positions of weight, scale, bias and zero point of the three products; 99: it has none.
-_PLACES = {
-    "MoE": ((2, 99, 3, 99), (4, 99, 5, 99), (6, 99, 7, 99)),
-    "QMoE": ((2, 3, 4, 11), (5, 6, 7, 12), (8, 9, 10, 13)),
-}
+_PLACES = {"MoE": ((2, 99, 3, 99), (4, 99, 5, 99), (6, 99, 7, 99)), "QMoE": ((2, 3, 4, 11), (5, 6, 7, 12), (8, 9, 10, 13))}
 _BITS = "fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits"
 _MIXING = 14  # QMoE: weights of the experts, where the router's numbers are for the choice alone
 _ACTIVATIONS = ("relu", "gelu", "silu", "swiglu", "identity")

@@ -51,14 +51,7 @@ def numbers(*shape: int, dtype: Any = np.float32) -> np.ndarray:
 
 
 def case(
-    op: str,
-    label: str,
-    inputs: Sequence[Any],
-    *want: Any,
-    data: int = 1,
-    native: bool = False,
-    ulp: float = 0,
-    **attributes: Any,
+    op: str, label: str, inputs: Sequence[Any], *want: Any, data: int = 1, native: bool = False, ulp: float = 0, **attributes: Any
 ) -> Case:
     """A case; lists among the inputs become float32 (data) or int64 (parameters), and outputs the dtype of the first input."""
     made = tuple(None if v is None else array(v, np.float32 if i < data else np.int64) for i, v in enumerate(inputs))

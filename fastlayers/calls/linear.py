@@ -30,14 +30,22 @@ def few(x: Any) -> bool:
 
 def linear(m: Machine, x: Any, packed: Any, n: int, residual: Any, out: Any, act: Activation) -> None:
     """``out = act(x weightᵀ + bias + residual)`` with packed weight and bias; a residual that is broadcast comes afterwards."""
-    *lead, k = x.shape
-    rows, shape = math.prod(lead), (*lead, n)
-    late = residual is not None and residual.shape != shape
-    own = m.temp(shape) if late and out.shape != shape else out
-    given = None if residual is None or late else m.view(residual, (rows, n))
-    m.call("linear", m.view(x, (rows, k)), packed, m.view(own, (rows, n)), given, IDENTITY if late else act)
-    if late:
-        m.call("binary", own, residual, out, BINARY["add"], act)
+    given = x.shape
+    if len(given) == 2 and (residual is None or residual.shape == (given[0], n)):  # the shortest way, which small calls notice
+        m.call("linear", x, packed, out, residual, act)
+        return
+    rows = math.prod(given[:-1])
+    x, flat = m.view(x, (rows, given[-1])), (rows, n)
+    if residual is None:
+        m.call("linear", x, packed, m.view(out, flat), None, act)
+        return
+    shape = (*given[:-1], n)
+    if residual.shape == shape:
+        m.call("linear", x, packed, m.view(out, flat), m.view(residual, flat), act)
+        return
+    own = out if out.shape == shape else m.temp(shape)
+    m.call("linear", x, packed, m.view(own, flat), None, IDENTITY)
+    m.call("binary", own, residual, out, BINARY["add"], act)
 
 
 def computed(m: Machine, x: Any, weight: Any, bias: Any, residual: Any, out: Any, act: Activation) -> None:
@@ -58,4 +66,4 @@ def once(m: Machine, x: Any, weight: Any, bias: Any, residual: Any, out: Any, ac
     if weight.size >= LARGE and few(x) and dispatch.step("matmul") is not None:
         computed(m, x, weight, bias, residual, out, act)
     else:
-        linear(m, x, m.pack("linear_pack", lambda: (weight, bias)), weight.shape[0], residual, out, act)
+        linear(m, x, m.call("linear_pack", weight, bias), weight.shape[0], residual, out, act)

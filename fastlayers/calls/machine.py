@@ -39,11 +39,11 @@ def _part(array: np.ndarray, shape: tuple[int, ...], start: int) -> np.ndarray:
 
 
 ARRAYS = Machine(
-    lambda kernel, *args: dispatch.kernel(kernel)(*args),
+    dispatch.call,
     np.ndarray.reshape,
     dispatch.empty,
     _part,
-    lambda kernel, arguments, key=None, kept=True: dispatch.kernel(kernel)(*arguments()),
+    lambda kernel, arguments, key=None, kept=True: dispatch.call(kernel, *arguments()),
 )
 
 

@@ -59,8 +59,9 @@ def _three(x: tuple[int, ...], pairs: Sequence[tuple[int, int]], todo: list[int]
 
 def pad(m: Machine, x: Any, out: Any, found: Sequence[Step], mode: int, value: float) -> None:
     """Fills `out` by these steps; `mode`: a number of `PAD_MODES`."""
-    last = len(found) - 1
-    for i, step in enumerate(found):
-        to = out if i == last else m.temp(step.shape)
+    for step in found[:-1]:
+        to = m.temp(step.shape)
         m.call("pad", m.view(x, step.x), m.view(to, step.out), step.pads, mode, value)
         x = to
+    step = found[-1]
+    m.call("pad", m.view(x, step.x), m.view(out, step.out), step.pads, mode, value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,13 +12,14 @@ __all__ = ["AXES", "resize"]
 AXES = 3  # that the kernel has
 
 
-def resize(m: Machine, x: Any, out: Any, first: int, tables: Sequence[Any]) -> None:
-    """Resamples the axes from `first` on, each by its table; None leaves one as it is."""
-    last, ones = first + len(tables), AXES - len(tables)
+def resize(
+    m: Machine, x: Any, out: Any, outer: int, sizes: Sequence[int], wanted: Sequence[int], inner: int, tables: Sequence[Any]
+) -> None:
+    """Resamples neighbouring axes from `sizes` to those that are wanted, each by its table; None leaves one as it is.
 
-    def cut(shape: tuple[int, ...]) -> tuple[int, ...]:
-        return (math.prod(shape[:first]), *(1,) * ones, *shape[first:last], math.prod(shape[last:]))
-
-    size = cut(x.shape)
-    packed = m.pack("resize_pack", lambda: ((*(None,) * ones, *tables), size[1:]), kept=False)
-    m.call("resize", m.view(x, size), packed, m.view(out, cut(out.shape)))
+    Outer and inner: how many values the axes before and after them have.
+    """
+    ones = (1,) * (AXES - len(tables))
+    size = (*ones, *sizes, inner)
+    packed = m.pack("resize_pack", lambda: ((*(None,) * len(ones), *tables), size), kept=False)
+    m.call("resize", m.view(x, (outer, *size)), packed, m.view(out, (outer, *ones, *wanted, inner)))

@@ -1,6 +1,7 @@
 """Fourier transforms: one kernel, along rows. An axis that is not the last is brought there, and back.
 
-Complex values are pairs on a last axis of 2; that of reals has the size 1.
+Complex values are pairs on a last axis of 2; that of reals has the size 1, or is not there. `packed` are the tables of so many
+points, a kind of transform and a factor: see `fft_tables`.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ from .machine import Machine
 __all__ = ["frames", "transform"]
 
 
-def transform(m: Machine, x: Any, out: Any, at: int, points: int, kind: int, scale: float, kept: bool = True) -> None:
-    """Transforms of so many points along axis `at`; x is cut there, or zeros are put after it. `kind`: of `fft_tables`."""
-    packed = m.pack("fft_pack", lambda: (points, kind, scale), ("fft", points, kind), kept)
-    outer, inner = math.prod(x.shape[:at]), math.prod(x.shape[at + 1 : -1])
-    (n, p), (w, q) = (x.shape[at], x.shape[-1]), (out.shape[at], out.shape[-1])
-    rows, made = x, out
-    if inner != 1:
-        rows, made = m.temp((outer, inner, n, p)), m.temp((outer, inner, w, q))
-        _moved(m, x, rows, (outer, inner, n, p), (n * inner * p, p, inner * p, 1))
-    m.call("fft", m.view(rows, (outer * inner, n * p)), packed, None, m.view(made, (outer * inner, 1, w * q)), 0)
-    if inner != 1:
-        _moved(m, made, out, (outer, w, inner, q), (inner * w * q, q, w * q, 1))
+def transform(m: Machine, packed: Any, x: Any, out: Any, at: int, pairs: bool, gives: bool) -> None:
+    """Transforms along axis `at`, of as many points as were packed; x is cut there, or zeros are put after it.
+
+    `pairs`, `gives`: whether x, and the result, have a last axis of the parts of numbers.
+    """
+    n, p = x.shape[at], x.shape[-1] if pairs else 1
+    w, q = out.shape[at], out.shape[-1] if gives else 1
+    outer, inner = math.prod(x.shape[:at]), math.prod(x.shape[at + 1 :]) // p
+    if inner == 1:
+        m.call("fft", m.view(x, (outer, n * p)), packed, None, m.view(out, (outer, 1, w * q)), 0)
+        return
+    rows, made = m.temp((outer * inner, n * p)), m.temp((outer * inner, 1, w * q))
+    _moved(m, x, rows, (outer, inner, n, p), (n * inner * p, p, inner * p, 1))
+    m.call("fft", rows, packed, None, made, 0)
+    _moved(m, made, out, (outer, w, inner, q), (inner * w * q, q, w * q, 1))
 
 
 def _moved(m: Machine, x: Any, out: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
@@ -35,10 +39,9 @@ def _moved(m: Machine, x: Any, out: Any, shape: tuple[int, ...], strides: tuple[
         m.call("copy", x, out, shape[:axes], 0, strides[:axes], 0, own, 4)
 
 
-def frames(m: Machine, x: Any, window: Any, out: Any, points: int, kind: int, scale: float, step: int, kept: bool = True) -> None:
+def frames(m: Machine, packed: Any, x: Any, window: Any, out: Any, step: int) -> None:
     """Transforms (n, frames, frequencies, 2) of overlapping frames of x (n, t) or (n, t, parts), each times the window."""
-    n, t = x.shape[:2]
-    parts = x.shape[2] if len(x.shape) == 3 else 1
-    packed = m.pack("fft_pack", lambda: (points, kind, scale), ("fft", points, kind), kept)
-    made = m.view(out, (n, out.shape[1], out.shape[2] * out.shape[3]))
-    m.call("fft", m.view(x, (n, t * parts)), packed, window, made, step * parts)
+    if len(x.shape) == 3:
+        n, t, parts = x.shape
+        x, step = m.view(x, (n, t * parts)), step * parts
+    m.call("fft", x, packed, window, m.view(out, (*out.shape[:2], out.shape[2] * out.shape[3])), step)

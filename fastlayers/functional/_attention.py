@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..calls.attention import Settings, attend
 from ..calls.machine import ARRAYS
 from ..graph.arrays import as_float32, empty, optional_int64, optional_mask
 from ..graph.ops import op
@@ -124,5 +123,5 @@ def _plain(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, offset: An
     if k.shape[0] != b or k.shape[1] != h or k.shape[3] != d:
         return None
     out = empty((b, h, rows, v.shape[3]))
-    attend(ARRAYS, q, k, v, None, None, out, Settings(max(d, 1) ** -0.5, causal, offset))
+    ARRAYS.call("attention", q, k, v, None, None, out, max(d, 1) ** -0.5, causal, offset, 0, False, False)
     return out

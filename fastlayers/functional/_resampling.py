@@ -155,11 +155,12 @@ def interpolate(
         pool = getattr(_pooling_adaptive, f"adaptive_avg_pool{target.axes}d")
         space = shape[1:-1] if target.last else shape[2:]
         return pool(x, space, layout="nhwc" if target.last else "nchw")  # type: ignore[no-any-return]
+    outer, inner = (x.shape[0], x.shape[-1]) if target.last else (x.shape[0] * x.shape[1], 1)
     first = 1 if target.last else 2
     sizes, wanted = (tuple(s[first : first + target.axes]) for s in (x.shape, shape))
     out = empty(shape)  # before the tables: a result that there is no memory for is refused by its name
     tables = torch_tables(sizes, wanted, target.mode, target.align, target.factors)
-    resize(ARRAYS, x, out, first, tables)
+    resize(ARRAYS, x, out, outer, sizes, wanted, inner, tables)
     return out
 
 

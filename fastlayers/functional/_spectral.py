@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tuples import NamedTuple
+from ..calls.machine import ARRAYS
 from ..calls.spectral import transform
 from ..errors import ShapeError
 from ..graph.arrays import as_float32, empty
@@ -21,7 +22,7 @@ from ..ir.graph import Dim, Shape
 from ..kernels.fft_tables import FFT, IFFT, IRFFT, MOST_SIZE, RFFT
 from ..operators.spectral_rules import scale_of
 from ..rules.spectral import norm_rule, pairs_rule, points_rule
-from ._spectral_frames import PLANNED
+from ._spectral_frames import plan
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -94,8 +95,7 @@ def _transform(name: str, x: Any, n: Any, dim: Any, norm: Any) -> np.ndarray:
     at: int = transform_axis(name, x.shape, dim)
     points: Any = transform_points(name, x.shape, n, at)
     scale, out = scale_of(check_norm(name, norm), name in ("ifft", "irfft"), points), empty(shape)
-    given, made = x if way.pairs else x[..., None], out if way.gives else out[..., None]
-    transform(PLANNED, given, made, at, points, way.kind, scale)
+    transform(ARRAYS, plan(points, way.kind, scale), x, out, at, way.pairs, way.gives)
     return out
 
 

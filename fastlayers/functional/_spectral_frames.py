@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from ..rules.spectral import frames_rule, window_rule
 from ._padding import pad
 
 __all__ = [
-    "PLANNED", "Frames", "cut", "frames_in", "frames_of", "inverse_scale", "padded", "power_of", "whole_window",
+    "Frames", "cut", "frames_in", "frames_of", "inverse_scale", "padded", "plan", "power_of", "whole_window",
 ]  # fmt: skip
 
 _KEPT = 1 << 16  # points of the longest transform whose plan is retained between calls
@@ -35,13 +34,10 @@ def _kept(pack: Any, size: int, kind: int, scale: float) -> Any:
     return pack(size, kind, scale)
 
 
-def _plan(kernel: str, arguments: Callable[[], tuple[Any, ...]], key: Any = None, kept: bool = True) -> Any:
-    pack, given = dispatch.kernel(kernel), arguments()
-    return _kept(pack, *given) if given[0] <= _KEPT else pack(*given)
-
-
-# Arrays, with plans of the variant in use; those of moderate size are retained, the last few.
-PLANNED = ARRAYS._replace(pack=_plan)
+def plan(size: int, kind: int, scale: float) -> Any:
+    """A plan of the variant in use; those of moderate size are retained, the last few."""
+    pack = dispatch.kernel("fft_pack")
+    return _kept(pack, size, kind, scale) if size <= _KEPT else pack(size, kind, scale)
 
 
 class Frames(NamedTuple):
@@ -107,7 +103,7 @@ def frames_in(name: str, x: Shape, s: Frames) -> Dim:
 def cut(x: np.ndarray, window: np.ndarray | None, s: Frames, frames: int, scale: float) -> np.ndarray:
     """(n, frames, frequencies, 2) of signals (n, t), which are padded already."""
     out = empty((len(x), frames, s.bins, 2))
-    calls.frames(PLANNED, x, window, out, s.n_fft, RFFT if s.onesided else REAL, scale, s.hop)
+    calls.frames(ARRAYS, plan(s.n_fft, RFFT if s.onesided else REAL, scale), x, window, out, s.hop)
     return out
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls.machine import ARRAYS
 from ..calls.spectral import transform
 from ..errors import ShapeError
 from ..graph.arrays import as_float32, contiguous, empty, optional_float32
@@ -22,7 +23,7 @@ from ..operators.spectral_rules import check_overlap, scale_of
 from ..rules.spectral import bins_rule, pairs_rule, window_rule
 from ._arithmetic import sqrt
 from ._padding import record_pad
-from ._spectral_frames import PLANNED, Frames, cut, frames_in, frames_of, inverse_scale, padded, power_of, whole_window
+from ._spectral_frames import Frames, cut, frames_in, frames_of, inverse_scale, padded, plan, power_of, whole_window
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -217,7 +218,7 @@ def istft(
     half = s.n_fft // 2 + 1
     turned = contiguous(x.reshape(-1, s.bins, frames, 2)[:, :half].swapaxes(1, 2), "istft")
     pieces = empty((len(turned), frames, s.n_fft))
-    transform(PLANNED, turned, pieces[..., None], 2, s.n_fft, IRFFT, inverse_scale(s))
+    transform(ARRAYS, plan(s.n_fft, IRFFT, inverse_scale(s)), turned, pieces, 2, True, False)
     check_overlap("istft", weights, frames, s.n_fft, s.hop, s.around, shape[-1])
     out = empty(shape)
     dispatch.kernel("overlap_add")(pieces, weights, out.reshape(len(pieces), shape[-1]), s.hop, s.around, True)

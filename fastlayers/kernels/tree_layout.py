@@ -237,7 +237,7 @@ def _as_leq(
 
 
 def _sets(members: np.ndarray | None, count: int) -> list[np.ndarray]:
-    """The values of each set: they end at a NaN."""
+    """The values of each set, which are one after the other, a NaN behind each set."""
     given = np.zeros(0, np.float32) if members is None else members.reshape(-1)
     ends = np.flatnonzero(np.isnan(given))
     if len(ends) != count or (count and ends[-1] != len(given) - 1):

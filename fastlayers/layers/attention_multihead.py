@@ -10,7 +10,8 @@ from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..functional import concat, log, permute, reshape, scaled_dot_product_attention, squeeze, subtract, unsqueeze
 from ..functional._activation_names import resolve
 from ..functional._linear import linear, pack_linear, run_linear
-from ..graph.arrays import as_float32, as_mask, contiguous, empty, shape_of
+from ..graph.arrays import as_float32, as_mask, contiguous, empty
+from ..graph.record import shape_of
 from ..graph.symbol import symbolic
 from ..ir.checks import differ, integer, number
 from ._affine import affine

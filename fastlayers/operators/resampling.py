@@ -144,8 +144,10 @@ def _lower(n: View, b: Builder, tables: Tables) -> Any:
         return b.alias(0, b.input(0))
     if span is None or not n.float32(0) or any(outside.any() for _, outside in tables.values()):
         return False
-    own = [tables[i][0] if i in tables else None for i in range(*span)]
-    return resize(b.machine, b.input(0), b.output(0), span[0], own)
+    x, out, (first, last) = b.input(0), b.output(0), span
+    outer, inner = math.prod(x.shape[:first]), math.prod(x.shape[last:])
+    own = [tables[i][0] if i in tables else None for i in range(first, last)]
+    return resize(b.machine, x, out, outer, x.shape[first:last], out.shape[first:last], inner, own)
 
 
 def _run(n: View, x: np.ndarray, tables: Tables) -> Sequence[np.ndarray]:

@@ -135,8 +135,8 @@ def _dft_lower(n: View, b: Builder) -> Any:
         return False
     real = (REAL, REAL_INVERSE) if x[-1] == 1 else (FFT, IFFT)
     op = (IRFFT if inverse else RFFT) if half else real[inverse]
-    scale = scale_of(_norm(n), inverse, count)
-    transform(b.machine, b.input(0), b.output(0), at, count, op, scale, n.has(1))
+    packed = b.pack("fft_pack", lambda: (count, op, scale_of(_norm(n), inverse, count)), ("fft", count, op), kept=n.has(1))
+    transform(b.machine, packed, b.input(0), b.output(0), at, True, True)
     return True
 
 
@@ -204,8 +204,8 @@ def _stft_lower(n: View, b: Builder) -> Any:
         return False
     parts = x[2] if len(x) == 3 else 1
     op = FFT if parts == 2 else RFFT if n.get("onesided", 1) else REAL
-    kept = n.has(3) or n.value(2) is not None
-    frames(b.machine, b.input(0), b.optional(2), b.output(0), size, op, 1.0, step, kept)
+    packed = b.pack("fft_pack", lambda: (size, op, 1.0), ("fft", size, op), kept=n.has(3) or n.value(2) is not None)
+    frames(b.machine, packed, b.input(0), b.optional(2), b.output(0), step)
     return True
 
 

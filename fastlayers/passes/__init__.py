@@ -69,6 +69,7 @@ PASSES = (
     _ACTIVATIONS,
     Pass("layout", ("AveragePool", lambda t: t.layout is not None and t.layout.kind == "free")),
     Pass("repeated", lambda t: not t.volatile, least=2),
+    Pass("selected", "Gather", "Linear BlockLinear Attention"),
     Pass("elementwise", lambda t: t.elementwise, least=3),
 )
 

@@ -36,8 +36,8 @@ cdef int limit_threads(int most) noexcept nogil
 # Runs the tasks on `threads` (a result of `workers`) threads.
 cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil
 cdef void parallel_whole(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil
-# Tasks of a job that is cut by nothing but their number, each thread of which has so many bytes of scratch: `memory` in the job.
-# Gives what a run gives: 0, or -1 where there is no memory.
+# Runs the tasks of a job with `each` bytes of scratch for every thread, whose address is put into the job (`memory`) and is released
+# after them. Returns 0, or -1 where there is no memory.
 cdef int with_scratch(fl_task_fn fn, void *job, char **memory, int64_t each, int64_t tasks, double work) noexcept nogil
 # Steps that follow each other, each cut into at most FL_LOCKSTEP_PARTS parts, as one job.
 cdef void lockstep(fl_part_fn fn, void *context, int64_t steps, int parts, int threads) noexcept nogil

@@ -90,7 +90,7 @@ cdef int plan_inside(Inside *job, int64_t images, bint residual, void **lists) e
     numbers = kinds[0] * kinds[1] * kinds[2]
     job.blocks = blocks_of(job.k)
     job.room = job.kernel[0] * job.kernel[1] * job.kernel[2] + job.blocks
-    # All of depth's taps count here: leaving these out takes no pieces.
+    # The share is of taps in a plane: those that depth leaves out need no pieces, so they do not count.
     most_left = 0.85 * job.kernel[1] * job.kernel[2]
     if job.groups > 1 and job.band.last:
         most_left += COPY * <double>(job.stride[1] * job.stride[2]) / (max(job.band.ig, <int64_t>1) * panels_size(job.og, 1))

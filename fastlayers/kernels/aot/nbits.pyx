@@ -9,7 +9,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport (
-    FL_FINE, FL_KC, FL_NBITS_BYTES, FL_NBITS_FEW, FL_NBITS_FLOATS, FL_NBITS_HALF, FL_PANEL,
+    FL_FINE, FL_KC, FL_NBITS_BYTES, FL_NBITS_FEW, FL_NBITS_FLOATS, FL_NBITS_HALF, FL_NBITS_SIDE, FL_PANEL,
     alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_nbits, fl_run, hands, level, need, parallel, parallel_whole, release, workers,
 )
 from ._fit cimport Fit, fit_of
@@ -94,8 +94,9 @@ cdef void by_panels(const Job *job, const fl_nbits *p, float *scratch) noexcept 
 
 
 cdef inline void move(fl_nbits *p, int64_t columns) noexcept nogil:
-    """Goes on by whole panels."""
+    """Goes on by whole panels, as many as alternate."""
     cdef int64_t panels = columns // FL_PANEL
+    p.panels -= panels
     p.weights += panels * p.blocks * p.record
     if p.zeros != NULL:
         p.zeros = <const char *>p.zeros + columns * p.blocks * (4 if p.kind == FL_NBITS_FLOATS else 1)
@@ -182,7 +183,7 @@ cdef int plan_nbits(Job *job, PackedBits packed, tuple given, int mode, activati
     job.work = fmax((0.5 if job.integer else 2.0) * m * packed.n * packed.k, <double>READ * packed.n * packed.k) if m else 0
     most = hands(job.work)
     rows = even(m, ROWS)
-    job.width = shared(packed.n, COLS, FL_PANEL, 4 * FL_PANEL, (m + rows - 1) // rows, most)
+    job.width = shared(packed.n, COLS, FL_NBITS_SIDE * FL_PANEL, FL_NBITS_SIDE * FL_PANEL, (m + rows - 1) // rows, most)
     job.col_tasks = (packed.n + job.width - 1) // job.width
     job.row_tasks = (m + rows - 1) // rows
     return 0
@@ -230,14 +231,15 @@ cdef struct Packing:
     const uint8_t *w
     const char *scale
     uint8_t *to
-    int64_t n, blocks, bytes, record  # bytes of a block
+    int64_t n, panels, blocks, bytes, record  # bytes of a block
     int bits, width  # width: bytes of a scale
 
 
 cdef void pack_task(void *context, int64_t panel, int worker) noexcept nogil:
     cdef const Packing *p = <const Packing *>context
     cdef int64_t b, g, j, column, groups = p.bytes // 4
-    cdef uint8_t *to = p.to + panel * p.blocks * p.record
+    cdef int64_t first = panel // FL_NBITS_SIDE * FL_NBITS_SIDE, step = min(<int64_t>FL_NBITS_SIDE, p.panels - first) * p.record
+    cdef uint8_t *to = p.to + (first * p.blocks + panel - first) * p.record
     cdef uint32_t word
     for b in range(p.blocks):
         if (panel + 1) * FL_PANEL > p.n:
@@ -249,7 +251,7 @@ cdef void pack_task(void *context, int64_t panel, int worker) noexcept nogil:
                 word = turned(word, p.bits)
                 memcpy(to + (g * FL_PANEL + j) * 4, &word, 4)
             memcpy(to + groups * FL_PANEL * 4 + j * p.width, p.scale + column * p.width, p.width)
-        to += p.record
+        to += step
 
 
 cdef void *panels_of(cnp.ndarray array) except? NULL:
@@ -275,7 +277,6 @@ def nbits_pack(
     fits_bits((weight__nbq, scale__nb, zero__nb, bias__n, codes__v), size, bits)
     cdef PackedBits packed = PackedBits.__new__(PackedBits)
     cdef Packing p
-    cdef int64_t panels
     cdef cnp.ndarray short
     packed.n, packed.k = cnp.PyArray_DIM(weight__nbq, 0), size
     packed.one.bits, packed.one.blocks = bits, cnp.PyArray_DIM(weight__nbq, 1)
@@ -283,14 +284,14 @@ def nbits_pack(
     short = narrowed(scale__nb)
     packed.one.narrow, p.width = short is not scale__nb, short.itemsize
     packed.one.record = packed.one.block * bits * 2 + FL_PANEL * p.width
-    panels = (packed.n + FL_PANEL - 1) // FL_PANEL
-    packed.nbytes = panels * packed.one.blocks * packed.one.record
+    packed.one.panels = p.panels = (packed.n + FL_PANEL - 1) // FL_PANEL
+    packed.nbytes = p.panels * packed.one.blocks * packed.one.record
     packed.one.weights = packed.weights = <uint8_t *>need(packed.nbytes, "nbits_pack")
     p.w, p.scale = <const uint8_t *>cnp.PyArray_DATA(weight__nbq), <const char *>cnp.PyArray_DATA(short)
     p.to, p.n, p.blocks, p.bytes = packed.weights, packed.n, packed.one.blocks, cnp.PyArray_DIM(weight__nbq, 2)
     p.record, p.bits = packed.one.record, bits
     with nogil:
-        parallel_whole(pack_task, &p, panels, workers(panels, <double>PACK_WORK * packed.nbytes))
+        parallel_whole(pack_task, &p, p.panels, workers(p.panels, <double>PACK_WORK * packed.nbytes))
     packed.one.kind = FL_NBITS_HALF
     if zero__nb is not None:
         packed.one.kind = FL_NBITS_BYTES if zero__nb.dtype == np.uint8 else FL_NBITS_FLOATS

@@ -85,7 +85,7 @@ def transposed(x: np.ndarray, packed: Packed, out: np.ndarray, pads: Sequence[in
 
 
 def _places(first: int, stride: int, size: int, wanted: int) -> tuple[slice, slice]:
-    """The inputs of an axis, of which number i belongs at output first + i * stride, that have an output; and those outputs."""
+    """The inputs i along an axis whose output, first + i * stride, is one of those that are wanted; and these outputs."""
     start = max(0, -(first // stride))
     stop = max(start, min(size, -((first - wanted) // stride)))
     begin = start * stride + first

@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 cimport numpy as cnp
 
-from ._engine cimport fl_bins, fl_kernels, level, with_scratch
+from ._engine cimport alloc, fl_bins, fl_kernels, level, parallel, release, with_scratch, workers
 from ._once cimport fl_once, fl_once_f32
 from ._space cimport rounded
 from ._step cimport make_step, run_plan

@@ -146,6 +146,34 @@ static void fl_q_rowsums(const uint8_t *const *rows, int64_t m, const fl_qrun *r
   }
 }
 
+static void fl_q_panels(const uint8_t *b, int64_t ld, int64_t k, int64_t n, int is_signed, int8_t *to, int32_t *sums) {
+  const vi less = vseti(is_signed ? 0 : 128);
+  for (int64_t j = 0; j < n; j += FL_PANEL) {
+    const int64_t left = n - j;
+    vi sum[FL_PANEL / VW], word[FL_PANEL / VW];
+    FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) sum[q] = (vi){0};
+    for (int64_t t = 0; t < k; t += 4, to += 4 * FL_PANEL) {
+      FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) word[q] = (vi){0};
+      for (int r = 0; r < 4 && t + r < k; r++) {
+        const uint8_t *x = b + (t + r) * ld + j;
+        uint8_t rest[FL_PANEL];
+        if (left < FL_PANEL) {
+          memset(rest, is_signed ? 0 : 128, sizeof rest);
+          memcpy(rest, x, (size_t)left);
+          x = rest;
+        }
+        FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) {
+          const vi v = is_signed ? vwidens(x + q * VW) : vwiden(x + q * VW) - less;
+          sum[q] += v;
+          word[q] |= (v & 255) << 8 * r;
+        }
+      }
+      FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) vistore((int32_t *)to + q * VW, word[q]);
+    }
+    FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) vistore(sums + j + q * VW, sum[q]);
+  }
+}
+
 static void fl_q_flip(const uint8_t *x, uint8_t *y, int64_t n) {
   for (int64_t i = 0; i < n; i++)
     y[i] = x[i] ^ 0x80;
@@ -427,6 +455,7 @@ static const fl_quantized fl_quantized_table = {
     .block = fl_q_block,
     .depthwise = fl_q_depthwise,
     .rowsums = fl_q_rowsums,
+    .panels = fl_q_panels,
     .flip = fl_q_flip,
     .quantize = fl_q_quantize,
     .dequantize = fl_q_dequantize,

@@ -4,8 +4,8 @@
     python -m bench.nbits --memory [--threads 1] [--bits 4 8] [--levels 0 4]
 
 needs onnx and onnxruntime. A line says the best time of each, what onnxruntime takes of ours, and the largest difference of the
-results as a part of the largest result. With --memory: products of one row with many matrices, more than caches hold, beside plain
-reading of as many bytes by as many threads.
+results as a part of the largest result. With --memory: products of one row with many matrices, more than caches hold, beside
+plain reading of as many bytes by as many threads.
 """
 
 from __future__ import annotations

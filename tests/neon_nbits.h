@@ -23,16 +23,17 @@ static void check_nbits(int bits, int64_t block, int64_t blocks, int64_t m, int6
   for (int64_t j = 0; j < wide; j++)
     for (int64_t b = 0; b < blocks; b++) {
       const int64_t first = j / FL_PANEL / FL_NBITS_SIDE * FL_NBITS_SIDE, side = panels - first < FL_NBITS_SIDE ? panels - first : FL_NBITS_SIDE;
-      uint8_t *to = weights + (first * blocks + b * side + j / FL_PANEL - first) * record;
+      uint8_t *to = weights + (first * blocks + b * side) * record + (j / FL_PANEL - first) * 64;
+      uint8_t *after = weights + (first * blocks + b * side) * record + side * whole + (j / FL_PANEL - first) * (record - whole);
       const int64_t at = (j / FL_PANEL * blocks + b) * FL_PANEL + j % FL_PANEL; /* of scales and zero points */
       for (int64_t t = 0; t < block; t++) {
         const int64_t group = t / terms, i = t % terms % 4, s = t % terms / 4;
-        to[(group * FL_PANEL + j % FL_PANEL) * 4 + i] |= (uint8_t)(nbits_number(bits, b * block + t, j) << (s * bits));
+        to[(group * side * FL_PANEL + j % FL_PANEL) * 4 + i] |= (uint8_t)(nbits_number(bits, b * block + t, j) << (s * bits));
       }
       if (narrow)
-        memcpy(to + whole + j % FL_PANEL * 2, half + at, 2);
+        memcpy(after + j % FL_PANEL * 2, half + at, 2);
       else
-        memcpy(to + whole + j % FL_PANEL * 4, scale + at, 4);
+        memcpy(after + j % FL_PANEL * 4, scale + at, 4);
       bytes[at] = (uint8_t)((at * 11) % (1 << bits));
       zero[at] = kind == FL_NBITS_HALF ? (float)(1 << (bits - 1)) : kind == FL_NBITS_BYTES ? bytes[at] : 8 * zero[at];
     }

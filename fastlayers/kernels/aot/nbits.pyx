@@ -237,21 +237,24 @@ cdef struct Packing:
 
 cdef void pack_task(void *context, int64_t panel, int worker) noexcept nogil:
     cdef const Packing *p = <const Packing *>context
-    cdef int64_t b, g, j, column, groups = p.bytes // 4
-    cdef int64_t first = panel // FL_NBITS_SIDE * FL_NBITS_SIDE, step = min(<int64_t>FL_NBITS_SIDE, p.panels - first) * p.record
-    cdef uint8_t *to = p.to + (first * p.blocks + panel - first) * p.record
+    cdef int64_t b, g, j, column, groups = p.bytes // 4, columns = min(<int64_t>FL_PANEL, p.n - panel * FL_PANEL)
+    cdef int64_t first = panel // FL_NBITS_SIDE * FL_NBITS_SIDE, side = min(<int64_t>FL_NBITS_SIDE, p.panels - first)
+    cdef uint8_t *to = p.to + first * p.blocks * p.record
+    cdef uint8_t *scales
     cdef uint32_t word
     for b in range(p.blocks):
-        if (panel + 1) * FL_PANEL > p.n:
-            memset(to, 0, p.record)
-        for j in range(min(<int64_t>FL_PANEL, p.n - panel * FL_PANEL)):
+        scales = to + groups * side * FL_PANEL * 4 + (panel - first) * FL_PANEL * p.width
+        memset(scales, 0, FL_PANEL * p.width)
+        for g in range(groups):
+            memset(to + (g * side + panel - first) * FL_PANEL * 4, 0, FL_PANEL * 4)
+        for j in range(columns):
             column = (panel * FL_PANEL + j) * p.blocks + b
             for g in range(groups):
                 memcpy(&word, p.w + column * p.bytes + 4 * g, 4)
                 word = turned(word, p.bits)
-                memcpy(to + (g * FL_PANEL + j) * 4, &word, 4)
-            memcpy(to + groups * FL_PANEL * 4 + j * p.width, p.scale + column * p.width, p.width)
-        to += step
+                memcpy(to + ((g * side + panel - first) * FL_PANEL + j) * 4, &word, 4)
+            memcpy(scales + j * p.width, p.scale + column * p.width, p.width)
+        to += side * p.record
 
 
 cdef void *panels_of(cnp.ndarray array) except? NULL:

@@ -1,8 +1,8 @@
 /* Products with weights of 2, 4 or 8 bits that stay packed: what nbits.h works on.
  *
- * Terms (k) are in blocks, columns (n) in panels of 16. Four neighbouring panels (the last ones may be fewer) have alternating blocks:
- * the first block of each, then the second of each; so a product of one row reads one stream, and what it asks for ahead is what comes. A
- * block of a panel is its weights and then its 16 scales, as float16 where all scales of the matrix are that exactly (ggml's are: a tenth less to
+ * Terms (k) are in blocks, columns (n) in panels of 16. Of four neighbouring panels (the last ones may be fewer) a
+ * block's groups alternate, the first of each panel, then the second of each, and then come their scales: so a product of one row reads
+ * memory line by line. A block of a panel is its weights and then its 16 scales, as float16 where all scales of the matrix are that exactly (ggml's are: a tenth less to
  * read of blocks of 4 bits), else as float32. Weights come in groups of 32 / bits terms: an int32 for each of the 16 columns, whose byte
  * i has term 4 s + i of the group in its bits from s * bits on. So the byte i of every column, shifted, are the weights of four
  * neighbouring terms as the instructions that multiply quads of bytes want them, and a lane is a column everywhere. */
@@ -10,7 +10,7 @@
 #define FL_NBITS_TYPES_H
 #include <stdint.h>
 
-#define FL_NBITS_SIDE 4 /* panels whose blocks alternate */
+#define FL_NBITS_SIDE 4 /* panels whose groups alternate */
 #define FL_NBITS_FEW 4 /* rows up to which `exact` makes floats of weights in registers alone */
 
 /* How zero points are stored, 16 a block: not at all (each is half of the range), as bytes, as floats. */

@@ -33,7 +33,9 @@ def test_the_pictures_are_well_formed_narrow_and_follow_the_dark() -> None:
     for picture in pictures:
         written = picture.read_text(encoding="utf-8")
         root = ElementTree.fromstring(written)
-        assert "prefers-color-scheme:dark" in written and "data-theme=dark" in written, f"{picture.name}: drawn by an older _svg.py"
+        assert "prefers-color-scheme:dark" in written and "data-theme=dark" in written, (
+            f"{picture.name}: drawn by an older _svg.py"
+        )
         sizes = [float(t.get("font-size", "0")) for t in root.iter(f"{NAMESPACE}text")]
         width = float(root.get("width", "inf"))
         if picture.name != "hierarchical.svg":  # which scrolls

@@ -44,6 +44,7 @@ cdef struct Job:
     fl_nbits one
     int64_t k, n, row_tasks, col_tasks, width
     bint integer
+    bint spread           # codes that no register holds: a block of K of them becomes floats, whatever the number of rows
     int code
     float a, b
     double work
@@ -117,7 +118,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         p.q, p.steps, p.sums = job.q + i0 * wide, job.steps + i0 * p.blocks, job.sums + i0 * p.blocks
         p.starts = job.starts + i0 * p.blocks
         job.level.nbits_integer(&p)
-    elif job.one.m <= FL_NBITS_FEW and job.one.codes == NULL:
+    elif job.one.m <= FL_NBITS_FEW and not job.spread:
         job.level.nbits_exact(&p)
     else:
         by_panels(job, &p, <float *>(job.scratch + worker * job.scratch_size))
@@ -139,7 +140,7 @@ cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
     job.one.x, job.one.out = x, <float *>operands[1]
     if job.integer:
         shared_size = 3 * small + rounded(m * wide)
-    elif m > FL_NBITS_FEW or job.one.codes != NULL:
+    elif m > FL_NBITS_FEW or job.spread:
         job.scratch_size = rounded(SOME_COLS * FL_KC * sizeof(float))
         shared_size = threads * job.scratch_size
     elif wide > job.k:
@@ -152,7 +153,7 @@ cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
         job.steps, job.sums, job.starts = <float *>memory, <float *>(memory + small), <int32_t *>(memory + 2 * small)
         job.q = <int8_t *>(memory + 3 * small)
         parallel(round_task, &job, (m + ROUNDED - 1) // ROUNDED, min(<int64_t>threads, (m + ROUNDED - 1) // ROUNDED))
-    elif m > FL_NBITS_FEW or job.one.codes != NULL:
+    elif m > FL_NBITS_FEW or job.spread:
         job.scratch = memory
     elif wide > job.k:
         memset(memory, 0, m * wide * sizeof(float))
@@ -179,6 +180,7 @@ cdef int plan_nbits(Job *job, PackedBits packed, tuple given, int mode, activati
     job.one.m, job.one.pitch, job.one.ldc, job.one.bias = m, packed.k, packed.n, packed.bias
     job.one.chunk = FL_KC if job.level.fine != NULL else FL_FINE
     # In strict precision nothing is rounded to bytes.
+    job.spread = packed.one.codes != NULL and (packed.one.bits != 4 or job.level.width != 16)
     job.integer = mode == INTEGER and job.level.fine != NULL and packed.one.codes == NULL
     job.work = fmax((0.5 if job.integer else 2.0) * m * packed.n * packed.k, <double>READ * packed.n * packed.k) if m else 0
     most = hands(job.work)

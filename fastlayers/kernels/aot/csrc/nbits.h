@@ -229,7 +229,7 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
   const void *origins[4];
   const float *x[4];
   vf total[4][FL_NBITS_MOST];
-  const vf table = fl_nbits_table(bits, zeros);
+  const vf table = p->codes ? vload(p->codes) : fl_nbits_table(bits, zeros); /* codes come here in tables of a vector alone */
   FL_UNROLL for (int t = 0; t < panels; t++) {
     from[t] = fl_nbits_at(p, fl_nbits_within(p, j0 + t));
     scales[t] = fl_nbits_scales_at(p, fl_nbits_within(p, j0 + t), side);

@@ -1,7 +1,12 @@
-"""Every link of the built site leads to a file of it, and to a place in that file: ``python docs/check_site.py site``."""
+"""What must hold of the built site: ``python docs/check_site.py site``.
+
+Every link leads to a file of it, and to a place in that file; every entry of the reference describes arguments that its signature
+has, and errors by names, which is not so where a docstring was misread.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -43,7 +48,28 @@ def broken(site: Path) -> list[str]:
     return found
 
 
+def misread(text: str) -> list[str]:
+    """Descriptions of a page's entries that belong to no argument, or to what is no error, as "entry: words"."""
+    found = []
+    for entry in re.split(r'<dl class="py ', text)[1:]:
+        name = re.search(r' id="([\w.]+)"', entry)
+        signature, rest = re.split(r"</dt>\s*<dd>", entry, maxsplit=1)  # of all overloads
+        arguments = set(re.findall(r'<em class="sig-param">.*?<span class="pre">(\w+)</span></span>', signature, flags=re.DOTALL))
+        for kind, body in re.findall(
+            r'<dt class="field-\w+">(Parameters|Raises)<.*?</dt>\s*<dd[^>]*>(.*?)</dd>', rest, flags=re.DOTALL
+        ):
+            for words in re.findall(r"<strong>(.*?)</strong>", body, flags=re.DOTALL):
+                plain = [word.strip("* ") for word in re.sub(r"<.*?>", "", words).split(",")]
+                right = arguments.issuperset(plain) if kind == "Parameters" else not any(" " in word for word in plain)
+                if not right:
+                    found.append(f"{name[1] if name else '?'}: {kind}: {', '.join(plain)}")
+    return found
+
+
 if __name__ == "__main__":
-    wrong = broken(Path(sys.argv[1]))
-    print("\n".join(wrong) or "all links of the site lead somewhere")
+    site = Path(sys.argv[1])
+    wrong = broken(site)
+    for path in sorted([*site.glob("layers/*.html"), *site.glob("reference/*.html")]):
+        wrong += [f"{path.relative_to(site)}: {one}: misread" for one in misread(path.read_text(encoding="utf-8"))]
+    print("\n".join(wrong) or "all links of the site lead somewhere, and no entry was misread")
     sys.exit(bool(wrong))

@@ -16,57 +16,56 @@ from typing import Any
 from bench.peers import summary
 from bench.timing import read
 
-from ._svg import document, line, text
+from ._svg import bar, document, line, text
 
 HERE = Path(__file__).parent
-COLOURS = {"fastlayers": "#0a286e", "onnxruntime": "#e08a2e", "openvino": "#5e9ed6"}
-BAR, GAP, LEFT, SCALE, LONGEST = 11, 12, 270, 150, 4.0
+COLOURS = {"fastlayers": "ours", "onnxruntime": "second", "openvino": "third"}
+WIDTH, BAR, GAP, LEFT, SCALE, LONGEST = 380, 14, 10, 8, 45, 4.0
 
 
 def _legend(title: str) -> list[str]:
-    parts = [text(12, 22, title, 15)]
+    parts = [text(LEFT, 20, title, 14)]
     for i, (engine, colour) in enumerate(COLOURS.items()):
-        parts.append(f"<rect x='{12 + 130 * i}' y='32' width='10' height='10' fill='{colour}'/>")
-        parts.append(text(26 + 130 * i, 41, engine, 11))
+        parts.append(bar(LEFT + 115 * i, 32, 11, 11, colour))
+        parts.append(text(LEFT + 16 + 115 * i, 42, engine, 12))
     return parts
 
 
-def _group(times: Mapping[str, float], said: Mapping[str, str], y: float) -> tuple[list[str], float]:
-    """A bar of each engine, from a height on; the height below them. `said`: what each bar's label tells besides the ratio."""
-    parts = []
+def _group(name: str, times: Mapping[str, float], said: Mapping[str, str], y: float) -> tuple[list[str], float]:
+    """A name and a bar of each engine, from a height on; the height below them. `said`: what labels tell besides the ratio."""
+    parts = [text(LEFT, y + 11, name if len(name) < 50 else f"...{name[-47:]}", 12)]
+    y += 16
     for engine, colour in COLOURS.items():
         if engine in times:
             share = times[engine] / times["fastlayers"]
             width = SCALE * min(share, LONGEST)
-            parts.append(f"<rect x='{LEFT}' y='{y:g}' width='{width:.1f}' height='{BAR - 2}' fill='{colour}'/>")
-            parts.append(text(LEFT + width + 4, y + BAR - 3, f"{share:.2f} ({said[engine]})", 9))
+            parts.append(bar(LEFT, y, width, BAR - 3, colour))
+            parts.append(text(LEFT + width + 5, y + BAR - 4, f"{share:.2f} ({said[engine]})", 11))
             y += BAR
-    return parts, y
+    return parts, y + GAP
 
 
 def _whole(parts: Sequence[str], y: float) -> str:
-    return document([*parts, line(LEFT + SCALE, 50, LEFT + SCALE, y, "#aaa")], LEFT + SCALE * LONGEST + 190, y + 10)
+    return document([*parts, line(LEFT + SCALE, 52, LEFT + SCALE, y)], WIDTH, y + 10)
 
 
 def bars(told: dict[str, Any], times: dict[str, dict[str, dict[str, float]]]) -> str:
     """The picture of a file of layers, as `bench.timing.read` gives it."""
     rows = [(name, case, times[name]) for name, case in told["cases"].items() if "fastlayers" in times.get(name, {})]
     threads, variant = told["machine"]["threads"], told["machine"]["variant"]
-    parts, y = _legend(f"Time next to ours, {threads} thread{'s' * (threads > 1)}, {variant}"), 64.0
+    parts, y = _legend(f"Time next to ours, {threads} thread{'s' * (threads > 1)}, {variant}"), 60.0
     family = ""
     for name, case, engines in sorted(rows, key=lambda row: str(row[1]["family"])):
         if case["family"] != family:
             family = case["family"]
-            parts.append(text(12, y + 12, family, 13))
-            y += 20
+            parts.append(text(LEFT, y + 14, family, 14))
+            y += 22
         taken = {engine: figures["best"] for engine, figures in engines.items()}
         said = {engine: f"{seconds * 1e6:.1f} us" for engine, seconds in taken.items()}
         if case["flops"] and told["probe"]:
             said["fastlayers"] += f", {case['flops'] / taken['fastlayers'] / told['probe'] / threads:.0%} of the peak"
-        parts.append(text(LEFT - 8, y + BAR, name.removeprefix(family).strip(), 11, "end"))
-        group, y = _group(taken, said, y)
+        group, y = _group(name.removeprefix(family).strip(), taken, said, y)
         parts += group
-        y += GAP
     return _whole(parts, y)
 
 
@@ -77,22 +76,19 @@ def networks(told: Mapping[str, Any], family: str, variant: str) -> str:
         for row in told["cases"].values()
         if (row["family"], row["variant"]) == (family, variant) and "fastlayers" in row["seconds"]
     ]
-    parts, y = _legend(f"{family}: time next to ours, {variant}"), 64.0
+    parts, y = _legend(f"{family}: time next to ours, {variant}"), 60.0
     for threads in sorted({row["threads"] for row in rows}):
         some = [row for row in rows if row["threads"] == threads]
         means = summary(some)
         mean = f", geometric mean {means['all'][0]:.2f}, least {means['all'][1]:.2f}" if means else ""
-        parts.append(text(12, y + 12, f"{threads} thread{'s' * (threads > 1)}{mean}", 13))
-        y += 20
+        parts.append(text(LEFT, y + 14, f"{threads} thread{'s' * (threads > 1)}{mean}", 14))
+        y += 22
         for row in sorted(some, key=lambda row: str(row["network"])):
             said = {engine: f"{seconds * 1e3:.2f} ms" for engine, seconds in row["seconds"].items()}
             if row["limit"] is not None:
                 said["fastlayers"] += f", {row['limit']:.0%} of the limit"
-            name = row["network"].removeprefix(family).strip()
-            parts.append(text(LEFT - 8, y + BAR, name if len(name) < 40 else f"...{name[-37:]}", 11, "end"))
-            group, y = _group(row["seconds"], said, y)
+            group, y = _group(row["network"].removeprefix(family).strip(), row["seconds"], said, y)
             parts += group
-            y += GAP
     return _whole(parts, y)
 
 

@@ -1,6 +1,6 @@
 """Draws the pictures of the documentation from real computations. Run from the root: ``python -m docs.make_pictures FOLDER``.
 
-FOLDER has MiniLM's ``model.safetensors`` (see examples/minilm.py). Writes docs/attention.svg.
+FOLDER has MiniLM's ``model.safetensors`` (see examples/minilm.py). Writes docs/attention-1.svg to -3.svg.
 """
 
 from __future__ import annotations
@@ -46,13 +46,10 @@ def striking(weights: np.ndarray) -> list[tuple[str, tuple[int, int]]]:
 
 def main(folder: str) -> None:
     weights = attention_weights(folder)
-    parts, across, height = [], 0.0, 0.0
-    for name, (layer, head) in striking(weights):
+    for i, (name, (layer, head)) in enumerate(striking(weights), 1):
         title = f"layer {layer + 1}, head {head + 1}: {name}"
-        svg, width, tall = heat_map(weights[layer, head], WORDS, WORDS, title, across + 10, 10)
-        parts.append(svg)
-        across, height = across + width + 20, max(height, tall)
-    (HERE / "attention.svg").write_text(document(parts, across + 10, height + 20), encoding="utf-8")
+        svg, width, height = heat_map(weights[layer, head], WORDS, WORDS, title, 4, 4)
+        (HERE / f"attention-{i}.svg").write_text(document([svg], width + 8, height + 8), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def draw(layer: fl.HierarchicalSoftmax) -> str:
     parts = [text(12, 24, f"The letter after {AFTER!r}: shares go down the tree and sum to {share[int(tree.order[0])]:.6f}", 14)]
     for node in tree.order:
         for child in (int(tree.left[node]), int(tree.right[node])):
-            parts.append(line(*spot[int(node)], *spot[child], "#999", 1 + 9 * share[child]))
+            parts.append(line(*spot[int(node)], *spot[child], "rule", 1 + 9 * share[child]))
     for child, (x, y) in spot.items():
         label = f"{share[child]:.4f}" if child >= 0 else f"{LETTERS[-1 - child]}: {share[child]:.4f}"
         size = 6 if child >= 0 else 11

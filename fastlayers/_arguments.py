@@ -74,7 +74,7 @@ def _parts(kind: str) -> list[str]:
 
 
 class _Kind:
-    """One annotation."""
+    """The values that the annotation of an argument allows."""
 
     __slots__ = ("allowed", "any", "flag", "ints", "name", "text")
 

@@ -6,6 +6,7 @@ import importlib
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,8 @@ pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the source
 # Of Keep a Changelog.
 KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 # Pages that the build of the site makes: docs/conf.py.
-MADE = {ROOT / "docs" / name for name in ("layers.md", "operators.md", "reference/commands.md")}
+MADE = {ROOT / "docs" / name for name in ("layers.md", "operators.md", "reference/commands.md", "changelog.md")}
+MADE |= set((ROOT / "docs" / "layers").glob("*.md"))
 WRITTEN = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "fastlayers" / "kernels" / "README.md"} - MADE)
 
 
@@ -60,24 +62,79 @@ def test_every_decision_is_listed() -> None:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Text of a page that a script of docs/ makes."""
+def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """A module of docs/, as Sphinx imports it."""
     monkeypatch.syspath_prepend(ROOT / "docs")
-    return lambda script: str(importlib.import_module(script).page())
+    return importlib.import_module
 
 
-def test_the_page_of_layers_has_all_and_how_they_are_called(made: Callable[[str], str]) -> None:
-    text = made("make_layers")
-    layers, functions = (
-        re.split(r"^#### ", part, flags=re.MULTILINE)[1:] for part in text[text.index("\n## Layers") :].split("\n## Functions")
+def test_every_layer_and_function_has_an_entry_and_a_group(script: Callable[[str], Any]) -> None:
+    make_layers = script("make_layers")
+    texts = make_layers.texts()
+    entries = re.findall(r"^\.\. auto(class|function):: fastlayers\.(\S+)$", "\n".join(texts.values()), flags=re.MULTILINE)
+    named = {name for _, name in entries}
+    assert len(entries) == len(named)
+    hidden = {"Loaded", "Layer"}  # in the Python interface
+    assert named == (set(fl.layers.__all__) - hidden) | {f"functional.{name}" for name in fl.functional.__all__}
+    silent = [name for name, text in texts.items() if ".. autoclass" in text and ".. automethod:: " not in text]
+    assert silent == ["layers/ClassTree"]  # a value, not called
+    linked = re.findall(r"^\| \[`\w+`\]\((layers/\w+)\.md\)", texts["layers"], flags=re.MULTILINE)
+    assert sorted(linked) == sorted(set(texts) - {"layers"})
+    rows = [row for row in texts["layers"].splitlines() if row.startswith("| [")]
+    assert [row for row in rows if not re.search(r" \| .{10,} \|$", row)] == []  # each says what it is
+
+
+def test_the_sidebar_has_every_page_by_a_short_title(script: Callable[[str], Any]) -> None:
+    conf = script("conf")
+    titles = {page: title for pages in conf.doors().values() for page, title in pages.items()}
+    assert [title for title in titles.values() if len(title.split()) > 4] == []
+    assert len(set(titles.values())) == len(titles), "two pages of one title: one subject has one page"
+    docs = ROOT / "docs"
+    pages = {p.relative_to(docs).with_suffix("").as_posix() for p in [*WRITTEN, *MADE] if p.is_relative_to(docs)}
+    listed = {page for page in pages if page.startswith(conf.LISTED) and page != "decisions/README"}
+    assert set(titles) == pages - listed - {"index"}
+
+
+def test_names_in_prose_lead_to_the_reference_and_back(script: Callable[[str], Any]) -> None:
+    references = script("references")
+    page = (
+        "# `fl.load`\n\nUse `fl.load(path)`, `fl.Conv2d` and [`fl.load`](x.md), not `fl.nothing`.\n\n```python\n`fl.load`\n```\n"
     )
-    assert {entry.split("(")[0] for entry in functions} == {f"fl.functional.{n}" for n in fl.functional.__all__}
-    assert len(layers) > 120
-    silent = [entry.splitlines()[0] for entry in layers if "**Call**" not in entry]
-    assert silent == ["fl.ClassTree(left, right)"]  # a value, not called
+    assert references.linked(page, "a") == page.replace(
+        "`fl.load(path)`, `fl.Conv2d`", "{py:obj}`fl.load(path) <fastlayers.load>`, {py:obj}`fl.Conv2d <fastlayers.Conv2d>`"
+    )
+    lines = ["See `Conv2d`, ``x`` and `padding`."]
+    references.docstring(None, "function", "fastlayers.compile", None, None, lines)
+    assert lines[0] == "See :py:obj:`Conv2d <fastlayers.Conv2d>`, ``x`` and ``padding``."
+    assert "/start/torch" in lines[2] and lines[2].startswith("**Used in** :doc:`/")
 
 
-def test_the_page_of_operators_has_every_one_of_onnx(made: Callable[[str], str]) -> None:
-    rows = re.findall(r"^\| (\w+) \| ai.onnx \| \d+ \| (\w+) \|", made("make_operators"), flags=re.MULTILINE)
+ENTRY = """<dl class="py function">
+<dt class="sig" id="fl.f"><dl>
+<dd><em class="sig-param"><span class="n"><span class="pre">x</span></span></em></dd></dl></dt>
+<dd><p>Text.</p><dl class="field-list"><dt class="field-odd">Parameters<span class="colon">:</span></dt>
+<dd class="field-odd"><p><strong>x</strong> – an array.</p></dd>
+<dt class="field-even">Raises<span class="colon">:</span></dt>
+<dd class="field-even"><p><strong>ShapeError</strong><strong>, </strong><strong>DTypeError</strong> – else.</p></dd></dl>
+</dd></dl>"""
+
+
+def test_an_entry_that_was_misread_is_found(script: Callable[[str], Any]) -> None:
+    check_site = script("check_site")
+    assert check_site.misread(ENTRY) == []
+    wrong = ENTRY.replace("<strong>x</strong>", "<strong>x</strong> – a</p><p><strong>memory.</strong>")
+    assert check_site.misread(wrong) == ["fl.f: Parameters: memory."]
+    assert check_site.misread(ENTRY.replace("DTypeError", "weights alone.")) == ["fl.f: Raises: weights alone."]
+
+
+def test_the_front_page_is_readmes(script: Callable[[str], Any]) -> None:
+    conf = script("conf")
+    text = conf.front((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
+    assert "pip install" in text and "](front.svg)" in text and "](tutorials/picture.md)" in text and "](docs/" not in text
+    assert "## Four reasons" in text and "## Try it" not in text and text.index("## Four reasons") < text.index("## Where to go")
+
+
+def test_the_page_of_operators_has_every_one_of_onnx(script: Callable[[str], Any]) -> None:
+    rows = re.findall(r"^\| (\w+) \| ai.onnx \| \d+ \| (\w+) \|", script("make_operators").page(), flags=re.MULTILINE)
     assert {name for name, _ in rows} == set(schemas())
     assert {word for _, word in rows} == {"native", "numpy", "stages", "rewritten", "refused"}

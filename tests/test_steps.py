@@ -20,6 +20,7 @@ RUN = ROOT / ".ci" / "run"
 CHOOSING = ("exhaustive", *EXTRAS)
 # Steps that are too long for every run: they are called by name, and by a hosted workflow once a week.
 WEEKLY = {
+    "wheels",
     "serve",
     "walks",
     "coverage",

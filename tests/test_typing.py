@@ -54,6 +54,18 @@ cell: np.ndarray = fl.LSTMCell(4, 5)(x[0])  # error
 fl.GRUCell(4, 5)(x[0]).shpae  # error
 fl.Sequential(fl.Linear(4, 5))(x).shpae  # error
 right(x, out=x).shpae  # error
+writer = fl.text.Generator("x")
+told: str = writer.generate("The cat", 20, temperature=0.8, seed=1, stop=["."])
+pieces: list[str] = list(writer.generate("The cat", stream=True))
+many: list[str] = writer.generate(["The cat", "A dog"])
+ids: list[int] = writer.generate([1, 2, 3], max_tokens=2)
+answer = writer.generate([{"role": "user", "content": "Hello"}], logprobs=2)
+writer.generate("The cat").shpae  # error
+writer.generate("The cat", temprature=1.0)  # error
+labels: list[dict[str, object]] = fl.text.Classifier("x")("Good.")
+fl.text.Classifier("x")(["Good.", "Bad."]).shpae  # error
+fl.text.Encoder("x").encode(["Good."]).shpae  # error
+fl.quantize(right, [x]).shpae  # error
 """
 
 

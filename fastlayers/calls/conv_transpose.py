@@ -75,29 +75,16 @@ class Phases(NamedTuple):
         sizes = x[1:-1] if last else x[2:]
         if n * c * space[0] * space[1] * space[2] < _FEWEST or sizes[0] != 1 or space[0] != 1 or pads[0] or 0 in sizes:
             return None
-        along = [self._axis(i, sizes[1 + i], space[1 + i], pads[2 + 2 * i]) for i in (0, 1)]
-        if along[0] is None or along[1] is None:
+        rows, columns = (_axis(self, i, sizes[1 + i], space[1 + i], pads[2 + 2 * i]) for i in (0, 1))
+        if rows is None or columns is None:
             return None
         parts, start = [], 0
-        for key_h, pads_h, high in along[0]:
-            for key_w, pads_w, wide in along[1]:
+        for key_h, pads_h, high in rows:
+            for key_w, pads_w, wide in columns:
                 shape = (n, 1, high, wide, c) if last else (n, c, 1, high, wide)
                 parts.append(Part((key_h, key_w), (0, 0, *pads_h, *pads_w), start, shape))
                 start += n * c * high * wide
         return parts, ([] if len(parts) == 1 else self._copies(parts, space, last)), start
-
-    def _axis(self, i: int, size: int, outputs: int, before: int) -> list[tuple[int, tuple[int, int], int]] | None:
-        """For each of the first outputs along an axis: residue, padding and number of outputs of its phase."""
-        stride, found = self.stride[i], []
-        for place in range(stride):
-            at = place + before
-            key, count = at % stride, (outputs - place + stride - 1) // stride
-            first = self.first[i][key] + at // stride
-            if first > 0 or count < 1:
-                return None
-            end = first + self.dilation[i] * (len(self.taps[i][key]) - 1) + count
-            found.append((key, (-first, end - size), count))
-        return found
 
     def _copies(self, parts: list[Part], space: Sequence[int], last: bool) -> list[Copy]:
         (sh, sw), (height, width) = self.stride, space[1:]
@@ -124,6 +111,19 @@ class Phases(NamedTuple):
         n, c, _, high, wide = part.shape
         to = (height * width, sh * width, sw)
         return Copy((n * c, high, wide), part.start, (high * wide, wide, 1), place[0] * width + place[1], to)
+
+
+def _axis(p: Phases, i: int, size: int, outputs: int, before: int) -> list[tuple[int, tuple[int, int], int]] | None:
+    """For each of the first outputs along an axis: residue, padding and number of outputs of its phase."""
+    stride, first, taps, step, found = p.stride[i], p.first[i], p.taps[i], p.dilation[i], []
+    for place in range(stride):
+        at = place + before
+        key, count = at % stride, (outputs - place + stride - 1) // stride
+        start = first[key] + at // stride
+        if start > 0 or count < 1:
+            return None
+        found.append((key, (-start, start + step * (len(taps[key]) - 1) + count - size), count))
+    return found
 
 
 @lru_cache(256)  # functions ask in every call

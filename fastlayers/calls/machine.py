@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from .._tuples import NamedTuple
 from ..kernels import dispatch
 
-__all__ = ["ARRAYS", "Machine", "reference"]
+__all__ = ["ARRAYS", "Machine", "of", "reference"]
 
 
 class Machine(NamedTuple):
@@ -23,8 +23,8 @@ class Machine(NamedTuple):
         view: the same memory in another shape.
         temp: memory for so many float32 values, for as long as calls use it.
         part: a shape given to values of flat memory, from one of them on.
-        pack: packed weights, by the pack kernel, a function that gives its arguments, and what tells them from others of the
-            same weights.
+        pack: packed weights, by the pack kernel, a function that gives its arguments, what tells them from others of the
+            same weights, and whether they may outlive the sizes of this call.
     """
 
     call: Callable[..., Any]
@@ -39,18 +39,23 @@ def _part(array: np.ndarray, shape: tuple[int, ...], start: int) -> np.ndarray:
 
 
 ARRAYS = Machine(
-    lambda kernel, *args: dispatch.kernel(kernel)(*args),
+    dispatch.call,
     np.ndarray.reshape,
     dispatch.empty,
     _part,
-    lambda kernel, arguments, key=None: dispatch.kernel(kernel)(*arguments()),
+    lambda kernel, arguments, key=None, kept=True: dispatch.call(kernel, *arguments()),
 )
+
+
+def of(kernels: Mapping[str, Callable[..., Any]]) -> Machine:
+    """The machine of one variant's kernels, whichever variant is in use."""
+    return ARRAYS._replace(
+        call=lambda kernel, *args: kernels[kernel](*args),
+        pack=lambda kernel, arguments, key=None, kept=True: kernels[kernel](*arguments()),
+    )
 
 
 @cache
 def reference() -> Machine:
     """The machine of reference kernels, whichever variant is in use: arrays may be of any dtype that these take."""
-    kernels = dispatch.variant("reference").kernels
-    return ARRAYS._replace(
-        call=lambda kernel, *args: kernels[kernel](*args), pack=lambda kernel, arguments, key=None: kernels[kernel](*arguments())
-    )
+    return of(dispatch.variant("reference").kernels)

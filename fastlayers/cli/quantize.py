@@ -107,6 +107,6 @@ def _samples(paths: list[str], model: Model) -> Iterator[Mapping[str, np.ndarray
 
 
 def _many(array: np.ndarray, model: Model, name: str) -> int | None:
-    """How many samples an array has, along an axis of theirs; None if it is one."""
+    """The number of samples that an array has, along an axis of theirs; None if it is one."""
     shape = next((spec.shape for spec in model.inputs if spec.name == name), None)
     return len(array) if shape is not None and array.ndim == len(shape) + 1 else None

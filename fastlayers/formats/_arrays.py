@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from .._codes import float8_values
 from .._tuples import NamedTuple
 from ..errors import FormatError, UnsupportedError
 
@@ -105,40 +105,3 @@ def widen_float8(exponent_bits: int, bias: int, special: str) -> Callable[[Array
             np.take(values, raw[start : start + _BLOCK], out=out[start : start + _BLOCK], mode="clip")
 
     return widen
-
-
-@functools.cache
-def float8_values(exponent_bits: int, bias: int, special: str) -> Array:
-    """The float32 value of each of the 256 codes; all of them are exact in float32.
-
-    `special` says which codes are infinite or NaN (OCP 8-bit floating point specification; FNUZ as in ONNX and torch):
-    "ieee": the largest exponent means infinity (mantissa 0) or NaN (else), as in E5M2.
-    "fn": no infinity; the codes 0x7f and 0xff alone are NaN, as in E4M3.
-    "fnuz": no infinity and no negative zero; the code 0x80 alone is NaN.
-    "scale": unsigned powers of two, 0xff is NaN, as in E8M0.
-    """
-    code = np.arange(256, dtype=np.int32)  # ldexp takes no int64 where C's long has 32 bits
-    if special == "scale":
-        values = np.ldexp(1.0, code - bias)
-        values[0xFF] = np.nan
-        return _frozen(values)
-    mantissa_bits = 7 - exponent_bits
-    exponent = (code & 0x7F) >> mantissa_bits
-    mantissa = code & ((1 << mantissa_bits) - 1)
-    implicit = np.where(exponent > 0, 1 << mantissa_bits, 0)
-    values = np.ldexp((implicit + mantissa).astype(np.float64), np.maximum(exponent, 1) - (bias + mantissa_bits))
-    if special == "ieee":
-        largest = exponent == (1 << exponent_bits) - 1
-        values[largest] = np.where(mantissa[largest] > 0, np.nan, np.inf)
-    elif special == "fn":
-        values[(code & 0x7F) == 0x7F] = np.nan
-    values = np.copysign(values, np.where(code & 0x80, -1.0, 1.0))
-    if special == "fnuz":
-        values[0x80] = np.nan
-    return _frozen(values)
-
-
-def _frozen(values: Array) -> Array:
-    table: Array = values.astype(np.float32)
-    table.flags.writeable = False
-    return table

@@ -22,17 +22,19 @@ AxisPositions axis start
 BatchNormalization axis
 BlockEmbedding kind
 BlockLinear kind
-Conv activation direct half out_last pad_mode x_last
+Conv activation axis block_size codes direct half out_last pad_mode x_last
 ConvInteger out_last x_last
 ConvTranspose activation out_last output_size x_last
 DFT bins norm parts
 DepthToSpace x_last
+DequantizeCodes axis block_size codes
 Div activation
 DotAttention dropout_p enable_gqa is_causal need_scores need_weights num_heads num_kv_heads offset scale
 DynamicQuantizeLSTM joined options
 Elementwise body
-Embedding half
+Embedding half rounded wraps
 GRU half joined options rounded
+GatherBlockQuantized apart codes from_front rounded
 GlobalAveragePool channels_last x_last
 GlobalLpPool x_last
 GlobalMaxPool x_last
@@ -44,11 +46,12 @@ Interpolate align_corners factors mode scales sizes x_last
 LRN x_last
 LSTM half joined options rounded
 Linear activation half rounded
+LinearAttention inverse
 LogSoftmax flatten
 StringConstant shape values
 SvmProbabilities classes prob_a prob_b
 LpPool scaled x_last
-MatMulNBits activation rounded
+MatMulNBits activation codes rounded
 MaxPool x_last
 MaxRoiPool x_last
 Mul activation
@@ -100,6 +103,8 @@ def _known() -> dict[str, frozenset[str]]:
     for table in DOMAINS.values():
         for op, (schema, _) in table.items():
             found.setdefault(op, set()).update(schema.attributes)
+    for op in ("GroupQueryQuantized", "GroupQueryWindow"):  # which files spell by attributes of this one
+        found[op] = {"bits", *found["GroupQueryAttention"]}
     for line in _OWN.strip().splitlines():
         op, *names = line.split()
         found.setdefault(op, set()).update(names)

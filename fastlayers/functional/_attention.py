@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls.machine import ARRAYS
 from ..graph.arrays import as_float32, empty, optional_int64, optional_mask
 from ..graph.ops import op
 from ..graph.record import record
-from ..kernels import dispatch
 from ..operators.attention.dot import dot_product, heads_of, sdpa_rule
 from ..operators.attention.rules import (
     FAR,
@@ -123,5 +123,5 @@ def _plain(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, offset: An
     if k.shape[0] != b or k.shape[1] != h or k.shape[3] != d:
         return None
     out = empty((b, h, rows, v.shape[3]))
-    dispatch.kernel("attention")(q, k, v, None, None, out, max(d, 1) ** -0.5, causal, offset, 0, False, False)
+    ARRAYS.call("attention", q, k, v, None, None, out, max(d, 1) ** -0.5, causal, offset, 0, False, False)
     return out

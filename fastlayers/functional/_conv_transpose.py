@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -58,11 +58,15 @@ def run_transposed(
     kept: Machine = ARRAYS,
 ) -> np.ndarray:
     """A transposed convolution of checked operands, whose result has this shape; `kept`: as of `run_conv`."""
-    out, kernel = empty(shape), weight.shape[2:]
-    pads = tuple([cut[:2] for cut in crops(place, kernel)])
-    window = Window(kernel, place.stride, place.dilation, pads)
-    call(kept, window, place.groups, place.last, place.last, x, weight, bias, out, act)
+    out = empty(shape)
+    call(kept, _window(place, weight.shape[2:]), place.groups, place.last, place.last, x, weight, bias, out, act)
     return out
+
+
+@lru_cache(256)
+def _window(place: Transposed, kernel: tuple[int, ...]) -> Window:
+    """The window of a kernel; its pads are what is cropped."""
+    return Window(kernel, place.stride, place.dilation, tuple([cut[:2] for cut in crops(place, kernel)]))
 
 
 def attributes(place: Transposed, kernel: Sequence[int], act: Activation, sizes: Sequence[int] | None = None) -> dict[str, Any]:

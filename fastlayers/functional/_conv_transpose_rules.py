@@ -82,23 +82,24 @@ def output_sizes(t: Transposed, value: Any, rank: int) -> tuple[int, ...] | None
 def transposed_shape(t: Transposed, x: Shape, weight: Shape, bias: Shape | None, output_size: Any = None) -> Shape:
     """Checks the shapes of a transposed convolution and returns that of its result; sizes may be names or None."""
     n, op = t.axes, t.op
-    space = [letter(n, axis) for axis in range(n)]
-    inner = [*space, "c"] if t.last else ["c", *space]
-    if len(x) not in (n + 1, n + 2):
+    if not n < len(x) <= n + 2:
+        space = [letter(n, axis) for axis in range(n)]
+        inner = [*space, "c"] if t.last else ["c", *space]
         raise ShapeError(
             f"{op}: x has shape {x} ({len(x)} axes): expected (n, {', '.join(inner)}), or ({', '.join(inner)}) without a batch"
         )
     if len(weight) != n + 2:
-        kernel = ", ".join(f"k{letter}" for letter in space)
-        raise ShapeError(f"{op}: weight has shape {weight}: expected (c, o / groups, {kernel}), in every layout")
+        names = ", ".join(f"k{letter(n, axis)}" for axis in range(n))
+        raise ShapeError(f"{op}: weight has shape {weight}: expected (c, o / groups, {names}), in every layout")
     channels, sizes = (x[-1], x[-1 - n : -1]) if t.last else (x[-1 - n], x[-n:])
     out_channels = transposed_channels_rule(op, x, channels, weight, t.groups)
     bias_rule(op, bias, out_channels, weight, t.groups)
     wanted = output_sizes(t, output_size, len(x))
     if wanted is not None:
         t = t._replace(extra=None)  # it follows from the size
-    cuts = crops(t, tuple([k if isinstance(k, int) else 1 for k in weight[2:]]))
-    out = [_size(t, axis, size, weight[2 + axis], cuts[axis], wanted) for axis, size in enumerate(sizes)]
+    kernel = weight[2:]
+    cuts = crops(t, tuple([k if isinstance(k, int) else 1 for k in kernel]))
+    out = [_size(t, axis, size, k, cut, wanted) for axis, (size, k, cut) in enumerate(zip(sizes, kernel, cuts, strict=True))]
     return (*x[: -1 - n], *((*out, out_channels) if t.last else (out_channels, *out)))
 
 

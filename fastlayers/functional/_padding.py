@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tuples import NamedTuple
+from ..calls import padding as calls
+from ..calls.machine import ARRAYS
 from ..errors import ArgumentError
 from ..graph.arrays import as_float32, contiguous, empty
 from ..graph.ops import op
 from ..graph.record import ints, record, scalar
 from ..ir.checks import integer, number
 from ..ir.graph import Shape
-from ..kernels import dispatch
 from ..kernels.table import PAD_MODES
 from ..rules.windows import padded_size
 from ._shape import copy_to
@@ -103,30 +102,18 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
     array = as_float32(x, "pad", "x")
     if value.__class__ is not float:
         value = number("pad", "value", value)
-    crop, steps = _plan(array.shape, _numbers(pad), mode if isinstance(mode, str) else repr(mode))
+    crop, found = _plan(array.shape, _numbers(pad), mode if isinstance(mode, str) else repr(mode))
     if crop is not None:
         array = contiguous(array[crop], "pad")
-    if not steps:
+    if not found:
         return copy_to(array, array.shape)
-    kernel = dispatch.kernel("pad")
-    for step in steps:
-        out = empty(step.shape)
-        kernel(array.reshape(step.x), out.reshape(step.out), step.pads, _MODES[mode], value)
-        array = out
-    return array
-
-
-class _Step(NamedTuple):
-    """One call of the kernel: its operands' shapes, its pads, and the shape of the result."""
-
-    x: tuple[int, ...]
-    out: tuple[int, ...]
-    pads: tuple[int, ...]
-    shape: tuple[int, ...]
+    out = empty(found[-1].shape)
+    calls.pad(ARRAYS, array, out, found, _MODES[mode], value)
+    return out
 
 
 @functools.lru_cache(maxsize=256)
-def _plan(shape: tuple[int, ...], pad: tuple[int, ...], mode: str) -> tuple[tuple[slice, ...] | None, list[_Step]]:
+def _plan(shape: tuple[int, ...], pad: tuple[int, ...], mode: str) -> tuple[tuple[slice, ...] | None, tuple[calls.Step, ...]]:
     """Cutting off, and the calls of the kernel."""
     _shape(shape, pad, mode)
     pairs, crop = _pairs(len(shape), pad), None
@@ -134,33 +121,4 @@ def _plan(shape: tuple[int, ...], pad: tuple[int, ...], mode: str) -> tuple[tupl
         crop = tuple(slice(max(-before, 0), size - max(-after, 0)) for size, (before, after) in zip(shape, pairs, strict=True))
         shape = tuple(s.stop - s.start for s in crop)
         pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
-    todo, steps = [i for i, pair in enumerate(pairs) if any(pair)], []
-    while todo:
-        step, todo = _three(shape, pairs, todo)
-        shape = step.shape
-        steps.append(step)
-    return crop, steps
-
-
-def _three(x: tuple[int, ...], pairs: list[tuple[int, int]], todo: list[int]) -> tuple[_Step, list[int]]:
-    """Pads the first axes of `todo` that one call can, and returns the others. Neighbours without pads are merged."""
-    first = end = todo[0]
-    sizes: list[int] = []
-    pads: list[tuple[int, int]] = []
-    for i in range(first, todo[-1] + 1):
-        if i not in todo and pads[-1] == (0, 0):
-            sizes[-1] *= x[i]
-        elif len(sizes) < (3 if i in todo else 2):
-            sizes.append(x[i])
-            pads.append(pairs[i])
-        else:
-            break
-        end = i + 1
-    done = [i for i in todo if i < end]
-    lead = 3 - len(sizes)
-    sizes, pads = [1] * lead + sizes, [(0, 0)] * lead + pads
-    outer, inner = math.prod(x[:first]), math.prod(x[end:])
-    padded = [size + before + after for size, (before, after) in zip(sizes, pads, strict=True)]
-    shape = tuple(size + sum(pairs[i]) if i in done else size for i, size in enumerate(x))
-    step = _Step((outer, *sizes, inner), (outer, *padded, inner), tuple(p for pair in pads for p in pair), shape)
-    return step, todo[len(done) :]
+    return crop, calls.steps(shape, tuple(pairs))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import checked
+from ..calls.attention import rotary
 from ..calls.machine import ARRAYS
 from ..errors import ArgumentError
 from ..graph.arrays import as_float32, empty, optional_int64
@@ -14,7 +15,6 @@ from ..graph.ops import op
 from ..graph.record import record
 from ..ir.checks import integer
 from ..ir.graph import Shape
-from ..operators.positional_rotary import run_rotary
 from ..operators.positional_tables import cosines_and_sines, encoding
 from ..rules.positions import rotary_rule as _rotary_rule
 
@@ -99,7 +99,7 @@ def rotary_embedding(
             raise ArgumentError(f"{_NAME}: position_ids has {ids.min()} .. {ids.max()}: expected 0 .. {tables[0].shape[0] - 1}")
         tables = np.take(tables[0], ids, 0), np.take(tables[1], ids, 0)
     out = empty(values.shape)
-    run_rotary(ARRAYS, values, *tables, out, bool(interleaved), num_heads)
+    rotary(ARRAYS, values, *tables, out, bool(interleaved), num_heads)
     return out
 
 

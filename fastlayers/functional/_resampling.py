@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls.machine import ARRAYS
+from ..calls.resampling import resize
 from ..errors import ArgumentError, ShapeError, UnsupportedError
 from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
@@ -154,12 +156,11 @@ def interpolate(
         space = shape[1:-1] if target.last else shape[2:]
         return pool(x, space, layout="nhwc" if target.last else "nchw")  # type: ignore[no-any-return]
     outer, inner = (x.shape[0], x.shape[-1]) if target.last else (x.shape[0] * x.shape[1], 1)
-    first, ones = 1 if target.last else 2, (1,) * (3 - target.axes)
+    first = 1 if target.last else 2
     sizes, wanted = (tuple(s[first : first + target.axes]) for s in (x.shape, shape))
     out = empty(shape)  # before the tables: a result that there is no memory for is refused by its name
     tables = torch_tables(sizes, wanted, target.mode, target.align, target.factors)
-    packed = dispatch.kernel("resize_pack")((*(None,) * len(ones), *tables), (*ones, *sizes, inner))
-    dispatch.kernel("resize")(x.reshape(outer, *ones, *sizes, inner), packed, out.reshape(outer, *ones, *wanted, inner))
+    resize(ARRAYS, x, out, outer, sizes, wanted, inner, tables)
     return out
 
 

@@ -5,24 +5,24 @@ Complex values are pairs, real and imaginary part, on a last axis of size 2, as 
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._tuples import NamedTuple
+from ..calls.machine import ARRAYS
+from ..calls.spectral import transform
 from ..errors import ShapeError
-from ..graph.arrays import as_float32, contiguous, empty
+from ..graph.arrays import as_float32, empty
 from ..graph.ops import op
 from ..graph.record import ints, record
 from ..ir.checks import axis, integer
 from ..ir.graph import Dim, Shape
-from ..kernels import dispatch
-from ..kernels.fft_tables import FFT, IFFT, IRFFT, MOST_SIZE, RFFT, writes
+from ..kernels.fft_tables import FFT, IFFT, IRFFT, MOST_SIZE, RFFT
 from ..operators.spectral_rules import scale_of
 from ..rules.spectral import norm_rule, pairs_rule, points_rule
-from ._spectral_frames import plan as made_plan
+from ._spectral_frames import plan
 
 if TYPE_CHECKING:
     from ._types import Tensor
@@ -94,19 +94,8 @@ def _transform(name: str, x: Any, n: Any, dim: Any, norm: Any) -> np.ndarray:
     shape: Any = _rule(name, x.shape, n, dim, norm)
     at: int = transform_axis(name, x.shape, dim)
     points: Any = transform_points(name, x.shape, n, at)
-    plan = made_plan(points, way.kind, scale_of(check_norm(name, norm), name in ("ifft", "irfft"), points))
-    axes = x.ndim - way.pairs
-    straight = at == axes - 1
-    rows = x if straight else contiguous(np.moveaxis(x, at, axes - 1), name)
-    lead = rows.shape[: axes - 1]
-    outer, width = math.prod(lead), writes(points, way.kind)
-    made = empty(shape) if straight else empty((*lead, width // 2, 2) if way.gives else (*lead, width))
-    given = rows.reshape(outer, math.prod(rows.shape[axes - 1 :]))
-    dispatch.kernel("fft")(given, plan, None, made.reshape(outer, 1, width), 0)
-    if straight:
-        return made
-    out = empty(shape)
-    np.copyto(out, np.moveaxis(made, axes - 1, at))
+    scale, out = scale_of(check_norm(name, norm), name in ("ifft", "irfft"), points), empty(shape)
+    transform(ARRAYS, plan(points, way.kind, scale), x, out, at, way.pairs, way.gives)
     return out
 
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from .._arguments import shown
 from .._tuples import NamedTuple
+from ..calls import spectral as calls
+from ..calls.machine import ARRAYS
 from ..errors import ArgumentError, ShapeError
 from ..graph.arrays import empty
 from ..ir.checks import flag, integer, number
@@ -100,10 +102,8 @@ def frames_in(name: str, x: Shape, s: Frames) -> Dim:
 
 def cut(x: np.ndarray, window: np.ndarray | None, s: Frames, frames: int, scale: float) -> np.ndarray:
     """(n, frames, frequencies, 2) of signals (n, t), which are padded already."""
-    kind = RFFT if s.onesided else REAL
     out = empty((len(x), frames, s.bins, 2))
-    flat = out.reshape(len(x), frames, 2 * s.bins)
-    dispatch.kernel("fft")(x, plan(s.n_fft, kind, scale), window, flat, s.hop)
+    calls.frames(ARRAYS, plan(s.n_fft, RFFT if s.onesided else REAL, scale), x, window, out, s.hop)
     return out
 
 

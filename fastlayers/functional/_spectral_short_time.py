@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls.machine import ARRAYS
+from ..calls.spectral import transform
 from ..errors import ShapeError
 from ..graph.arrays import as_float32, contiguous, empty, optional_float32
 from ..graph.ops import op
@@ -214,9 +216,9 @@ def istft(
     s = frames_of("istft", n_fft, hop_length, win_length, center, "reflect", normalized, onesided)
     weights, frames = whole_window("istft", s, window), x.shape[-2]
     half = s.n_fft // 2 + 1
-    turned = contiguous(x.reshape(-1, s.bins, frames, 2)[:, :half].swapaxes(1, 2), "istft").reshape(-1, frames, 2 * half)
-    pieces, packed = empty((len(turned), frames, s.n_fft)), plan(s.n_fft, IRFFT, inverse_scale(s))
-    dispatch.kernel("fft")(turned.reshape(-1, 2 * half), packed, None, pieces.reshape(-1, 1, s.n_fft), 0)
+    turned = contiguous(x.reshape(-1, s.bins, frames, 2)[:, :half].swapaxes(1, 2), "istft")
+    pieces = empty((len(turned), frames, s.n_fft))
+    transform(ARRAYS, plan(s.n_fft, IRFFT, inverse_scale(s)), turned, pieces, 2, True, False)
     check_overlap("istft", weights, frames, s.n_fft, s.hop, s.around, shape[-1])
     out = empty(shape)
     dispatch.kernel("overlap_add")(pieces, weights, out.reshape(len(pieces), shape[-1]), s.hop, s.around, True)

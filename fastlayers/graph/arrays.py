@@ -11,7 +11,6 @@ from .._foreign import as_numpy
 from .._masked import is_masked
 from ..errors import ArgumentError, DTypeError, Error
 from ..kernels import dispatch
-from .symbol import Symbol
 
 __all__ = [
     "as_array",
@@ -25,7 +24,6 @@ __all__ = [
     "optional_float32",
     "optional_int64",
     "optional_mask",
-    "shape_of",
 ]
 
 FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
@@ -112,11 +110,6 @@ def as_array(value: Any, op: str, argument: str) -> np.ndarray:
         raise DTypeError(
             f"{op}: {argument} of type {type(value).__name__} cannot be read as an array of values ({error!s:.200})"
         ) from error
-
-
-def shape_of(value: Any, op: str, argument: str) -> Any:
-    """The shape of an array, of a symbolic value, or of what can be read as an array."""
-    return value.shape if isinstance(value, (np.ndarray, Symbol)) else as_array(value, op, argument).shape
 
 
 def _convert(value: Any, op: str, argument: str) -> np.ndarray:

@@ -7,7 +7,7 @@ what it records; (3) give an example in ``tests/graph/examples``. A test fails w
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from .._arguments import checker
 from ..errors import SHORTAGE, DTypeError, refuse_shortage
 from ..ir.graph import Shape
+from .arrays import as_float32, as_int64, as_mask
 from .eager import Worth, planned
 from .record import converted
 from .symbol import Label, Symbol, now
@@ -23,6 +24,7 @@ __all__ = ["DECLARED", "Op", "op"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 FLOAT32, INT64 = np.dtype(np.float32), np.dtype(np.int64)
+_CONVERT: dict[str, Callable[..., np.ndarray]] = {"": as_float32, "int": as_int64, "mask": as_mask}
 _STARRED = 4  # of a function's code: it takes any number of arguments
 
 
@@ -89,14 +91,8 @@ class Op:
             result.call.settle(result, shape, i if isinstance(found, list) else -1)
         return made
 
-    def run(self, inputs: list[Any], attributes: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Runs the operation on arrays given in the order of `tensors`."""
-        given = {self.tensors[0][1:]: inputs} if self.variadic else dict(zip(self.tensors, inputs, strict=False))
-        result = self.function(**given, **attributes)
-        return result if isinstance(result, tuple) else (result,)
 
-
-# What has been declared by now, by name; see `functional._declared`.
+# What has been declared by now, by name.
 DECLARED: dict[str, Op] = {}
 
 
@@ -193,7 +189,4 @@ def _operand(op_name: str, argument: str, value: Any, kind: str) -> Any:
         if kind == "mask" and value.dtype == np.bool_:
             return value
         return converted(value, INT64 if kind == "int" else FLOAT32)
-    from . import arrays
-
-    convert = {"": arrays.as_float32, "int": arrays.as_int64, "mask": arrays.as_mask}[kind]
-    return convert(value, op_name, argument)
+    return _CONVERT[kind](value, op_name, argument)

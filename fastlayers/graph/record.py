@@ -12,11 +12,12 @@ import numpy as np
 from .._arguments import shown
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..ir.graph import Node
+from .arrays import as_array
 from .symbol import Call, Symbol
 
 __all__ = [
     "COMPARISONS", "LOGIC", "cast", "compare", "converted", "ints", "invert", "logic", "moved", "record", "reduced", "scalar",
-    "where",
+    "shape_of", "where",
 ]  # fmt: skip
 
 COMPARISONS = {
@@ -48,6 +49,11 @@ def record(op: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
 def ints(*values: int) -> np.ndarray:
     """A constant vector of integers."""
     return np.array(values, np.int64)
+
+
+def shape_of(value: Any, op: str, argument: str) -> Any:
+    """The shape of an array, of a symbolic value, or of what can be read as an array."""
+    return value.shape if isinstance(value, (np.ndarray, Symbol)) else as_array(value, op, argument).shape
 
 
 def scalar(value: float) -> np.ndarray:
@@ -161,8 +167,6 @@ _MOVES: dict[str, Callable[..., Any]] = {
 def _tensor(name: str, value: Any) -> Any:
     if isinstance(value, Symbol):
         return value
-    from .arrays import as_array  # functional imports this package
-
     array = as_array(value, "trace", f"an operand of {name}")
     if array.dtype.kind not in "fiub":
         raise DTypeError(f"trace: {name}: an operand has dtype {array.dtype}: expected a boolean, an integer or a real dtype")

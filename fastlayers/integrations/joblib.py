@@ -50,7 +50,7 @@ def predict(
     Raises:
         MissingExtraError: joblib is not installed.
         ShapeError, DTypeError: the model cannot take the rows.
-        Whatever joblib raises once more workers died than `retries`.
+        TerminatedWorkerError: joblib's, once more workers died than `retries`.
     """
     try:
         from joblib import Parallel, delayed

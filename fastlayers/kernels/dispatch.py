@@ -310,6 +310,15 @@ def kernel(name: str) -> Callable[..., Any]:
         return _table[name]
 
 
+def call(name: str, *args: Any) -> Any:
+    """Runs kernel `name` of the current variant."""
+    try:
+        found = _table[name]
+    except KeyError:
+        found = kernel(name)
+    return found(*args)
+
+
 def step(name: str) -> Callable[..., Any] | None:
     """Returns the maker of a step of kernel `name` in the current variant, or None: only the compiled engine has steps."""
     _ready()

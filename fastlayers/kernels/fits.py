@@ -207,7 +207,7 @@ def one_or_two(kernel: str, w_ih: tuple[int, ...]) -> None:
 
 def fits_bits(arrays: tuple[Any, ...], size: int, bits: int) -> None:
     """`fits` for `nbits_pack`, with what its weights, scales and zero points may be."""
-    weight, scale, zero, _ = arrays
+    weight, scale, zero, _, codes = arrays
     fits("nbits_pack", (), arrays)
     if bits not in (2, 4, 8):
         raise ArgumentError(f"nbits_pack: bits is {bits}: expected 2, 4 or 8")
@@ -218,6 +218,10 @@ def fits_bits(arrays: tuple[Any, ...], size: int, bits: int) -> None:
         raise ShapeError(
             f"nbits_pack: size is {size}, and the weights have {weight.shape[1]} blocks of {block} terms: expected as many as "
             "the size needs, and at least one"
+        )
+    if codes is not None and (bits == 2 or codes.dtype != np.float32 or len(codes) != 1 << bits or zero is not None):
+        raise ArgumentError(
+            f"nbits_pack: {len(codes)} codes of {codes.dtype} for {bits} bits: expected 16 or 256 of float32, and no zero points"
         )
     for name, array in (("scale", scale), ("zero", zero)):
         if array is not None and array.dtype == np.float32 and not np.isfinite(array).all():

@@ -82,7 +82,9 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("linear_pack", "gemm", ("weight__nk", "bias__n")),
     Kernel("linear_half_pack", "gemm", ("weight__nk", "bias__n", "half")),
     Kernel("linear", "gemm", ("x__mk", "packed", "out__mn", "residual__mn", "activation")),
-    Kernel("nbits_pack", "nbits", ("weight__nbq", "scale__nb", "zero__nb", "bias__n", "size", "bits"), variants=_HOST),
+    Kernel(
+        "nbits_pack", "nbits", ("weight__nbq", "scale__nb", "zero__nb", "bias__n", "size", "bits", "codes__v"), variants=_HOST
+    ),
     Kernel("nbits", "nbits", ("x__mk", "packed", "out__mn", "mode", "activation"), variants=_HOST),
     Kernel("conv_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups")),
     Kernel("conv_half_pack", "conv", ("weight__oidhw", "bias__o", "stride", "dilation", "groups", "half")),
@@ -150,6 +152,7 @@ KERNELS: tuple[Kernel, ...] = (
         ("x", "boxes__k4", "images__k", "out", "scale", "offset", "least", "samples", "op", "channels_last"),
         variants=_NOT_JIT,
     ),
+    Kernel("crop", "regions", ("x__nchw", "roi__8", "out__axyz", "value"), variants=_HOST),
     Kernel(
         "suppress",
         "suppression",
@@ -226,6 +229,25 @@ KERNELS: tuple[Kernel, ...] = (
         variants=_HOST,
     ),
     Kernel("tree_ensemble", "trees", ("x__mk", "packed", "base__n", "out__mn", "op"), variants=_HOST),
+    Kernel("places", "classical", ("x", "keys__n", "table__s", "out", "offset"), variants=_HOST),
+    Kernel(
+        "grams",
+        "classical",
+        (
+            "x__ml",
+            "first__w",
+            "starts__e",
+            "symbols__g",
+            "nodes__g",
+            "columns__v",
+            "weight__v",
+            "out__mn",
+            "samples",
+            "last",
+        ),
+        variants=_HOST,
+    ),
+    Kernel("pair_probabilities", "classical", ("x__mp", "scale__p", "shift__p", "out__mc"), variants=_HOST),
     Kernel(
         "tree_log_prob",
         "tree",

@@ -91,7 +91,7 @@ def trees_of(
     Args:
         roots: (r,) the child that each tree begins with.
         feature, split, mode, yes, no: (m,) of each node the column of x, what it is compared with, how, and the children for
-        true and false.
+            true and false.
         missing: (m,) whether NaN goes where true does, whatever the comparison says of it.
         members: for each node of mode MEMBER, in their order, the values of its set and a NaN; None if there are none.
         start: (l + 1,) where the weights of each leaf begin. `target`, `weight`: (w,) what each is added to, and how much.
@@ -237,7 +237,7 @@ def _as_leq(
 
 
 def _sets(members: np.ndarray | None, count: int) -> list[np.ndarray]:
-    """The values of each set: they end at a NaN."""
+    """The values of each set, which are one after the other, a NaN behind each set."""
     given = np.zeros(0, np.float32) if members is None else members.reshape(-1)
     ends = np.flatnonzero(np.isnan(given))
     if len(ends) != count or (count and ends[-1] != len(given) - 1):

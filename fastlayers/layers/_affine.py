@@ -18,10 +18,10 @@ def affine(layer: Linear, x: Any, residual: Any = None) -> Any:
     if symbolic(x, residual):
         tensors = layer._tensors()
         return linear(x, tensors["weight"], tensors.get("bias"), activation=layer._activation_code, residual=residual)
-    kernel, packed = layer._packed()
+    packed = layer._packed()
     x = as_float32(x, "linear", "x")
     if x.ndim == 0 or x.shape[-1] != layer.in_features:
         linear_rule("linear", x.shape, (layer.out_features, layer.in_features), None)  # raises
     if residual is not None:
         residual = as_float32(residual, "linear", "residual")
-    return run_linear(kernel, x, packed, layer.out_features, residual, layer._activation_code)
+    return run_linear(packed, x, layer.out_features, residual, layer._activation_code)

@@ -55,7 +55,7 @@ def _check_of(kind: type, method: str) -> Check:
     found: Check | None = kind.__dict__.get(name)
     if found is None:
         function = getattr(kind, method)
-        ours = hasattr(function, "__code__") and function.__module__.startswith(_OURS)
+        ours = hasattr(function, "__code__") and (function.__module__ or "").startswith(_OURS)
         found = checker(kind.__name__, function, 1)[1] if ours else _unchecked
         type.__setattr__(kind, name, found)
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._locks import Lock
-from ..calls.machine import ARRAYS, Machine
+from ..calls.machine import Machine, of
 from ..errors import refuses_shortage
 from ..ir.graph import Graph, Node, Value
 from ..kernels import dispatch
@@ -71,12 +71,11 @@ class Eager:
         is not the layer's one node as it was written.
         """
         if self._once is None:
-            program, kernels, own = self._programs.get(1) or self._made(1), self._variant.kernels, self._nodes[-1]
+            program, own = self._programs.get(1) or self._made(1), self._nodes[-1]
             node = program.graph.nodes[-1]
             same = len(program.graph.nodes) == 1 and node.op == own.op and dict(node.attributes) == dict(own.attributes)
-            self._once = same and ARRAYS._replace(
-                call=lambda kernel, *args: kernels[kernel](*args),
-                pack=lambda kernel, arguments, key=None: program.pack((id(node), kernel, key), kernel, arguments),
+            self._once = same and of(self._variant.kernels)._replace(
+                pack=lambda kernel, arguments, key=None, kept=True: program.pack((id(node), kernel, key), kernel, arguments)
             )
         found: Machine | None = self._once or None
         return found

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..functional import additive_attention, multiply, scaled_dot_product_attention, subtract, unsqueeze
-from ..graph.arrays import as_float32, shape_of
+from ..graph.arrays import as_float32
+from ..graph.record import shape_of
 from ..graph.symbol import symbolic
 from ..ir.checks import integer, number
 from ._affine import affine

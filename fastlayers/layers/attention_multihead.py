@@ -9,11 +9,11 @@ import numpy as np
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..functional import concat, log, permute, reshape, scaled_dot_product_attention, squeeze, subtract, unsqueeze
 from ..functional._activation_names import resolve
-from ..functional._linear import linear, run_linear
-from ..graph.arrays import as_float32, as_mask, contiguous, empty, shape_of
+from ..functional._linear import linear, pack_linear, run_linear
+from ..graph.arrays import as_float32, as_mask, contiguous, empty
+from ..graph.record import shape_of
 from ..graph.symbol import symbolic
 from ..ir.checks import differ, integer, number
-from ..kernels import dispatch
 from ._affine import affine
 from ._base import Layer
 from ._load import as_tensor
@@ -222,9 +222,8 @@ class MultiheadAttention(Layer):
         if symbolic(x):
             weight, bias = self._part(self._tensors(), i)
             return linear(x, weight, bias)
-        kernel, packs = self._packed()
         return run_linear(
-            kernel, as_float32(x, "MultiheadAttention", "x"), packs[i], self._sizes[i], None, resolve("linear", None)
+            self._packed()[i], as_float32(x, "MultiheadAttention", "x"), self._sizes[i], None, resolve("linear", None)
         )
 
     def _part(self, tensors: dict[str, np.ndarray], i: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -235,8 +234,7 @@ class MultiheadAttention(Layer):
         return weight, tensors["in_proj_bias"][rows] if "in_proj_bias" in tensors else None
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        pack = dispatch.kernel("linear_pack")
-        return (dispatch.kernel("linear"), [pack(*self._part(tensors, i)) for i in range(3)]), None
+        return [pack_linear(*self._part(tensors, i)) for i in range(3)], None
 
     def _kept(self, cache: Any) -> list[Any]:
         """The shapes of the keys and values that a cache keeps."""

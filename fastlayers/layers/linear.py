@@ -8,11 +8,10 @@ import numpy as np
 
 from ..functional._activation_names import resolve
 from ..functional._linear import linear as linear_function
-from ..functional._linear import run_linear
+from ..functional._linear import pack_linear, run_linear
 from ..graph.arrays import as_float32
 from ..graph.symbol import Symbol
 from ..ir.checks import integer
-from ..kernels import dispatch
 from ..rules.weights import linear_rule
 from ._base import WithWeight
 from ._text import arguments
@@ -59,16 +58,16 @@ class Linear(WithWeight):
         if isinstance(x, Symbol):
             tensors = self._tensors()
             return linear_function(x, tensors["weight"], tensors.get("bias"), activation=self._activation_code)
-        kernel, packed = self._packed()
+        packed = self._packed()
         x = as_float32(x, "linear", "x")
         if x.ndim == 0 or x.shape[-1] != self.in_features:
             linear_rule("linear", x.shape, (self.out_features, self.in_features), None)  # raises
-        return run_linear(kernel, x, packed, self.out_features, None, self._activation_code)
+        return run_linear(packed, x, self.out_features, None, self._activation_code)
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        packed = dispatch.kernel("linear_pack")(tensors["weight"], tensors.get("bias"))
-        bind = getattr(packed, "bind", None)
-        return (dispatch.kernel("linear"), packed), None if bind is None else bind(self._activation_code).call
+        packed = pack_linear(tensors["weight"], tensors.get("bias"))
+        bind = getattr(packed[1], "bind", None)
+        return packed, None if bind is None else bind(self._activation_code).call
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         kernel: dict[str, tuple[int, ...]] = {"kernel": (self.in_features, self.out_features)}

@@ -11,7 +11,7 @@ from .._arguments import shown
 from ..errors import ArgumentError, ShapeError
 from ..functional import pad
 from ..functional._conv_rules import channels_last
-from ..graph.arrays import shape_of
+from ..graph.record import shape_of
 from ..ir.checks import integer, number
 from ._base import Frozen, Layer
 

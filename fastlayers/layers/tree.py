@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..functional import hierarchical_argmax, hierarchical_log_prob, hierarchical_log_softmax
-from ..functional._linear import run_linear
+from ..functional._linear import pack_linear, run_linear
 from ..functional._tree import given_tree, spread, weights_rule
 from ..functional._tree_classes import ClassTree
 from ..graph.arrays import as_array, as_float32
 from ..graph.symbol import Symbol
 from ..ir.checks import integer
-from ..kernels import dispatch
 from ..kernels.table import Activation
 from ._base import WithWeight
 
@@ -61,12 +60,12 @@ class HierarchicalSoftmax(WithWeight):
         if isinstance(x, Symbol):
             tensors = self._tensors()
             return hierarchical_log_softmax(x, tensors["weight"], self.tree, tensors.get("bias"))
-        kernel, packed = self._packed()
+        packed = self._packed()
         x = as_float32(x, "HierarchicalSoftmax", "x")
         nodes = self.num_classes - 1
         weights_rule("HierarchicalSoftmax", x.shape, self._shapes["weight"], None, nodes)
         tree = self.tree
-        found: np.ndarray = spread(run_linear(kernel, x, packed, nodes, None, Activation(0)), tree.order, tree.left, tree.right)
+        found: np.ndarray = spread(run_linear(packed, x, nodes, None, Activation(0)), tree.order, tree.left, tree.right)
         return found
 
     def log_prob(self, x: Tensor, targets: Tensor) -> np.ndarray:
@@ -80,8 +79,7 @@ class HierarchicalSoftmax(WithWeight):
         return hierarchical_argmax(x, tensors["weight"], self.tree, tensors.get("bias"))[0]
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        packed = dispatch.kernel("linear_pack")(tensors["weight"], tensors.get("bias"))
-        return (dispatch.kernel("linear"), packed), None
+        return pack_linear(tensors["weight"], tensors.get("bias")), None
 
     def _convert(self, given: dict[str, Any], prefix: str) -> None:
         if prefix + "syn1" in given and prefix + "weight" not in given:

@@ -1,8 +1,9 @@
-"""Passes over the graphs within a graph, and how their weights are stored."""
+"""Programs of graphs: passes over them and the graphs within them, and how their weights are stored."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +12,27 @@ from .._lazy import imported
 from ..errors import ours
 from ..ir.graph import Graph
 from ..passes import optimize
+from ..program import Program
+from ..program.memory import counted
 
 if TYPE_CHECKING:
     from ..kernels.dispatch import Variant
     from .model import Options
 
-__all__ = ["optimize_branch", "stored"]
+__all__ = ["made", "optimize_branch", "stored"]
+
+
+def made(graph: Graph, options: Options, variant: Variant, packed: Mapping[str, np.ndarray] | None = None) -> Program:
+    """The program of a graph. `packed`: see `Program`."""
+    store = partial(stored, options, variant)
+    simplify = partial(optimize_branch, options.strict, store)
+    if options.strict or options.streaming:
+        graph = imported("fastlayers.passes.conv_direct").direct(graph)
+    if options.optimize:
+        with ours(lambda: "load: simplifying the graph"), counted(options.most):
+            graph = optimize(graph, options.strict)
+    ways = (simplify if options.optimize else None, simplify if options.bodies else None)
+    return Program(store(graph), variant, options.native, packed, *ways, options.rounds, options.most)
 
 
 def stored(options: Options, variant: Variant, graph: Graph, known: Mapping[str, np.ndarray] | None = None) -> Graph:

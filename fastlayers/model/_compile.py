@@ -10,7 +10,7 @@ from ..errors import DTypeError
 from ..graph._trace import trace
 from .loading import checked_device
 from .model import Model, Options
-from .precision import half_of
+from .precision import storage
 
 __all__ = ["compile"]
 
@@ -20,6 +20,7 @@ def compile(
     function: Callable[..., Any],
     *inputs: Any,
     precision: str = "default",
+    weights: str = "float32",
     num_threads: int = 0,
     require_native: bool = False,
     device: str = "cpu",
@@ -32,6 +33,7 @@ def compile(
         function: called once with symbolic values; see `graph.trace`.
         *inputs: one per argument: an example array, whose shape is taken, or a `graph.Input` whose sizes may be names.
         precision: as in `load`.
+        weights: as in `load`.
         num_threads: as in `load`.
         require_native: as in `load`.
         device: as in `load`.
@@ -53,7 +55,7 @@ def compile(
     array([[2., 2., 2.]], dtype=float32)
     """
     checked_device("compile", device, variant)
-    half = half_of("compile", precision)
+    half, bits = storage("compile", precision, weights)
     if hasattr(type(function), "named_parameters"):
         raise DTypeError("compile: function is a network of torch: torch.onnx.export writes it to a file, see docs/export.md")
     for i, value in enumerate(inputs):
@@ -67,7 +69,8 @@ def compile(
     except TypeError as error:
         _check_count(function, inputs)
         raise error
-    options = Options(strict=precision == "strict", native=require_native, half=half, streaming=streaming, variant=variant or "")
+    strict = precision == "strict"
+    options = Options(strict=strict, native=require_native, half=half, bits=bits, streaming=streaming, variant=variant or "")
     model = Model(graph, options, device=device)
     model.num_threads = num_threads
     return model

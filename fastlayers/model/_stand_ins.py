@@ -8,10 +8,14 @@ from ..errors import ArgumentError
 
 if TYPE_CHECKING:
     from ..ir.graph import Graph
+    from ..kernels.dispatch import Variant
     from ..program import Program
+    from .model import Options
 
-__all__ = ["Closed", "NoRunner", "growing"]
+__all__ = ["Closed", "NoRunner", "coded", "growing"]
 
+# Operators that read or give strings, or maps, and can do without.
+CLASSICAL = ("CategoryMapper", "LabelEncoder", "OneHotEncoder", "StringConstant", "TfIdfVectorizer", "ZipMap")
 APPENDS = ("Attention", "Concat", "GroupQueryAttention")  # operators that append to a cache
 
 
@@ -23,6 +27,15 @@ def growing(graph: Graph, program: Program) -> Any:
     from .caches import growing
 
     return growing(graph, program)
+
+
+def coded(graph: Graph, options: Options, variant: Variant) -> Any:
+    """The graph of numbers that a graph with strings or maps is; None, as of most models, if it has none, or needs them."""
+    if not any(node.op in CLASSICAL for node in graph.nodes):
+        return None
+    from .coded import coded
+
+    return coded(graph, options, variant)
 
 
 class NoRunner:

@@ -83,18 +83,18 @@ def load(
         format: "onnx", "tflite", "keras", "gguf", "fastlayers" or "transformers"; inferred from the content if None.
         device: "cpu", which means the kernel variant that is chosen now; or "cuda", an NVIDIA GPU: see docs/cuda.md.
         precision: "default"; "strict": direct algorithms only, no folding of one operation into another, and sums in shorter
-            blocks, which err less; "float16" or "bfloat16": weights of products and recurrent layers are rounded to 16 bits and
-            take half the memory, and half the time where reading them is what takes it. Sums are float32's; processors with
-            AVX512-BF16 round what bfloat16 weights multiply to bfloat16 too, and 1x1 convolutions are such products under
-            "bfloat16". See docs/explanation/exactness.md.
+            blocks, which err less; "float16" or "bfloat16": weights of products and recurrent layers, and tables of embeddings,
+            are rounded to 16 bits and take half the memory, and half the time where reading them is what takes it. Sums are
+            float32's; processors with AVX512-BF16 round what bfloat16 weights multiply to bfloat16 too, and 1x1 convolutions
+            are such products under "bfloat16". See docs/explanation/exactness.md.
         weights: how weights are stored while the model runs, and by `Model.save`: "float32"; "float16" or "bfloat16", as with
-            `precision`; "int8" or "int4": matrices of products of at least 16,384 weights have 8 or 4 bits a weight, and a
-            float32 scale for each 32 along the sum, so that none is off by more than half of its scale; all others stay. What
-            they multiply is rounded to 8 bits too, in blocks of 32 whose largest value is 127, and a block's sums are of
-            integers; with precision="strict" nothing but the weights is rounded. `Model.summary` has sizes and errors. See
-            docs/explanation/exactness.md.
+            `precision`; "int8" or "int4": matrices of products, and tables of embeddings, of at least 16,384 weights have 8 or 4
+            bits a weight, and a float32 scale for each 32 along the sum or the row, so that none is off by more than half of its
+            scale; all others stay. What matrices multiply is rounded to 8 bits too, in blocks of 32 whose largest value is 127,
+            and a block's sums are of integers; with precision="strict" nothing but the weights is rounded. `Model.summary` has
+            sizes and errors. See docs/explanation/exactness.md.
         max_bytes: the most memory that reading may take, next to what is mapped from the file; and that afterwards each run may
-        take for intermediate results and outputs, then at most three quarters of the machine's memory.
+            take for intermediate results and outputs, then at most three quarters of the machine's memory.
         mmap: whether a file is mapped into memory instead of read; a mapped file must not be shortened while the model lives.
             Pickles of a model of a mapped file name the file instead of carrying the weights, as long as it does not change, so
             that worker processes share it; with False they carry them.
@@ -114,7 +114,7 @@ def load(
     Raises:
         FormatError: the content is broken, or not of the format.
         UnsupportedError: operators or options that are not supported; the message lists all of them. Also a file that holds
-        weights alone.
+            weights alone.
         LimitError: more than `max_bytes` would be needed; runs raise it too.
         ShapeError, DTypeError: an operator of the network cannot take what it gets.
         DeviceError: there is no such device.

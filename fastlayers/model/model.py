@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -17,16 +16,15 @@ from .._held import models
 from .._lazy import imported
 from .._locks import Lock
 from .._tuples import NamedTuple
-from ..errors import ArgumentError, DTypeError, ours, refuse_shortage_in
+from ..errors import ArgumentError, DTypeError, refuse_shortage_in
 from ..ir.graph import Graph
 from ..kernels import dispatch
 from ..operators import MAX_ROUNDS
-from ..passes import optimize
 from ..program import Program
-from ..program.memory import LARGEST, counted
+from ..program.memory import LARGEST
 from . import feeds as _feeds
-from ._branches import optimize_branch, stored
-from ._stand_ins import Closed, NoRunner, growing
+from ._branches import made
+from ._stand_ins import Closed, NoRunner, coded, growing
 from .origin import Origin, reference, reload
 from .specs import MapSpec, Specs, TensorSpec, specs
 from .values import value_names, with_outputs
@@ -111,6 +109,8 @@ class Model:
         self._growing = growing(graph, self._main)
         if self._growing is not None:
             self._runner = NoRunner()
+        elif (found := coded(graph, options, self._variant)) is not None:
+            self._runner = self._growing = found
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
@@ -271,27 +271,9 @@ class Model:
         binding = program.binding(arrays)
         if out is None:
             return binding.run(arrays, None, self._threads)
-        if unknown := [name for name in out if name not in names]:
-            raise ArgumentError(f"run: out has {unknown}, which is not asked for: expected some of {list(names)}")
-        if binding.staged or len(out) < len(names):
-            results = binding.run(arrays, None, self._threads)
-            for i, name in enumerate(names):
-                if name in out:
-                    if not isinstance(results[i], np.ndarray):
-                        raise DTypeError(f"run: out has {name!r}, which is no array but a sequence or None: expected none for it")
-                    target = _feeds.destination(name, out[name], results[i].shape, results[i].dtype, arrays)
-                    target[...] = results[i]
-            return [out.get(name, result) for name, result in zip(names, results, strict=True)]
-        targets = [
-            _feeds.destination(name, out[name], shape, dtype, arrays)
-            for name, (shape, dtype) in zip(names, binding.outputs, strict=True)
-        ]
-        if len({id(t) for t in targets}) != len(targets) or any(
-            np.may_share_memory(a, b) for i, a in enumerate(targets) for b in targets[i + 1 :]
-        ):
-            raise ArgumentError("run: arrays of out share memory: expected separate arrays for the outputs")
-        binding.run(arrays, targets, self._threads)
-        return targets
+        from ._outs import into
+
+        return into(binding, arrays, names, out, self._threads)
 
     def _program(self, names: tuple[str, ...], packed: Mapping[str, np.ndarray] | None = None) -> Program:
         """The program that gives these values of the graph."""
@@ -299,18 +281,7 @@ class Model:
             found = self._programs.get(names)
             if found is None:
                 graph = self._graph if names == self._names else with_outputs(self._graph, names)
-                options = self._options
-                store = partial(stored, options, self._variant)
-                simplify = partial(optimize_branch, options.strict, store)
-                if options.strict or options.streaming:
-                    from ..passes.conv_direct import direct
-
-                    graph = direct(graph)
-                if options.optimize:
-                    with ours(lambda: "load: simplifying the graph"), counted(options.most):
-                        graph = optimize(graph, options.strict)
-                ways = (simplify if options.optimize else None, simplify if options.bodies else None)
-                found = Program(store(graph), self._variant, options.native, packed, *ways, options.rounds, options.most)
+                found = made(graph, self._options, self._variant, packed)
                 others = [key for key in self._programs if key != self._names]
                 if len(others) >= KEPT:
                     del self._programs[others[0]]

@@ -10,7 +10,7 @@ import numpy as np
 from .. import _html
 from .._arguments import as_mapping, shown
 from ..errors import ArgumentError, DTypeError, Error, ShapeError
-from ..graph.arrays import shape_of
+from ..graph.record import shape_of
 from .specs import Specs
 
 if TYPE_CHECKING:

@@ -100,9 +100,12 @@ def _changed(graph: Graph, around: Mapping[str, np.ndarray] = MappingProxyType({
         arrays = [known[name] for name in node.inputs[1:3] if name is not None and name in known]
         if not isinstance(found, tuple) or len(found) != 2 or not all(isinstance(v, float) for v in found) or not arrays:
             continue
-        if node.op == "MatMulNBits":
-            stored, count = f"int{node.attributes.get('bits')}", node.attributes.get("N", 0) * node.attributes.get("K", 0)
-            yield _Row(str(node.inputs[1]), stored, 4 * count, sum(a.nbytes for a in arrays), *found)
+        if node.op in ("MatMulNBits", "GatherBlockQuantized"):
+            at, bits = (1, 2) if node.op == "MatMulNBits" else (0, 2), node.attributes.get("bits", 4)
+            name, *rest = (str(node.inputs[i]) for i in at)
+            arrays = [known[each] for each in (name, *rest) if each in known]
+            count = node.attributes.get("N", 0) * node.attributes.get("K", 0) or arrays[0].size * 8 // bits
+            yield _Row(name, f"int{bits}", 4 * count, sum(a.nbytes for a in arrays), *found)
         elif half in _STORED:
             names = [name for i, name in enumerate(node.inputs) if i in traits_of(node.op).halves and name in known]
             count = sum(known[str(name)].size for name in names)

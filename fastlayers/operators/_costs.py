@@ -44,5 +44,5 @@ def recurrent(n: View, out: Spec) -> int:
 
 
 def attention(keys: Callable[[View], int]) -> Cost:
-    """Every query meets every key, of which there are keys(n), in both products."""
+    """The cost of attention over keys(n) keys: in both of its products every query meets every key."""
     return lambda n, out: (elements(n.spec(0)) + elements(out)) * keys(n)

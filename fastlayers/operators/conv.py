@@ -1,11 +1,15 @@
 """Convolution and transposed convolution. Besides ONNX's inputs and attributes, which passes and recorded layers add: a residual
 (input 3; of Conv alone), an activation, whether x and the result have their channels last (`x_last`, `out_last`), and, of
 ConvTranspose, `output_size`: sizes of the result's space, where pads say what is cut before it. `packs`, of Conv, has its kernel
-be that of a function, which packs its weights for each call; `half`, that its product may be one of bfloat16, 2 of `HALVES`."""
+be that of a function, which packs its weights for each call; `half`, that its product may be one of bfloat16, 2 of `HALVES`.
+
+Weights of a Conv may be integers of a byte, with their scales and zero points (inputs 4 and 5) as DequantizeLinear has them, by
+its `axis` and `block_size`: they become float32 while they are packed, one layer's at a time, and only the packed ones stay."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +18,9 @@ from .._windows import halves
 from ..calls.conv import Convolution, call, why
 from ..calls.conv_transpose import call as call_transposed
 from ..calls.geometry import Window
+from ..kernels.reference.conv import convolved, taps_first
+from ..kernels.reference.conv_transpose import transposed as transposed_numbers
+from ..kernels.reference.conv_transpose import transposed_taps
 from ..kernels.table import BINARY, PAD_MODES
 from ..rules.windows import bias_rule, channels_rule, kernel_rule, letter, transposed_channels_rule, transposed_size
 from ._base import FLOAT32, Spec, View, register
@@ -28,8 +35,7 @@ if TYPE_CHECKING:
 
 _ZEROS = PAD_MODES["zeros"]
 _NAMES = {code: name for name, code in PAD_MODES.items()}
-_MODES: dict[int, Any] = {0: "constant", 1: "reflect", 2: "edge", 3: "wrap"}  # as numpy calls them
-_EACH: tuple[Any, ...] = (slice(None), slice(None))  # every image and channel
+_SCALE, _ZERO = 4, 5  # inputs of a Conv with weights of bytes
 
 
 def _parts(n: View) -> tuple[Any, Any, Window | None]:
@@ -49,13 +55,14 @@ def _parts(n: View) -> tuple[Any, Any, Window | None]:
 
 def conv_infer(n: View) -> list[Spec]:
     x, w, place = _parts(n)
+    _stored(n)
     if x is None or place is None:
         return [Spec(None if w is None else (None,) * len(w), n.spec(0).dtype)]
     last = n.get("x_last", False)
     channels_rule(n.where, x, x[-1 if last else 1], w, n.get("group", 1))
     bias_rule(n.where, n.shape(2) if n.has(2) else None, w[0], w)
-    if n.get("pad_mode", _ZEROS) not in _MODES:
-        raise n.fail(f"pad_mode is {n.get('pad_mode')!r}: expected one of {tuple(_MODES)}")
+    if n.get("pad_mode", _ZEROS) not in _NAMES:
+        raise n.fail(f"pad_mode is {n.get('pad_mode')!r}: expected one of {tuple(_NAMES)}")
     return [Spec(widened(n, _own(n, x, w[0], place)), n.spec(0).dtype)]
 
 
@@ -65,9 +72,35 @@ def _own(n: View, x: Any, channels: Any, place: Window) -> Any:
     return arranged(x[0], channels, sizes, n.get("out_last", False))
 
 
+def _stored(n: View) -> bool:
+    """Whether the weights are stored in bytes, with scales; checks those."""
+    if not n.has(_SCALE):
+        return False
+    from .quantized.quantize import weight_rule
+
+    weight_rule(n, 1, _SCALE, _ZERO)
+    return True
+
+
+def _floats(n: View, weight: np.ndarray, scale: np.ndarray | None, zero: np.ndarray | None) -> np.ndarray:
+    """The weights as the convolution takes them."""
+    if scale is None:
+        return weight
+    from .quantized.quantize import dequantized_weight
+
+    return dequantized_weight(n, weight, scale, zero)
+
+
 def conv_lower(n: View, b: Builder) -> Any:
-    weight, bias = n.value(1), n.value(2)
-    if weight is None or not n.float32() or (n.has(2) and bias is None) or weight.ndim > 5:
+    weight, bias, scale, zero = (n.value(i) for i in (1, 2, _SCALE, _ZERO))
+    if (
+        weight is None
+        or (n.has(2) and bias is None)
+        or weight.ndim > 5
+        or not n.float32(0, 2, 3, *(() if n.has(_SCALE) else (1,)))
+    ):
+        return False
+    if (n.has(_SCALE) and scale is None) or (n.has(_ZERO) and zero is None):
         return False
     x, _, place = _parts(n)
     if place is None or place.pads is None:
@@ -79,7 +112,8 @@ def conv_lower(n: View, b: Builder) -> Any:
     act, residual = fused(n), b.optional(3)
     late = residual is not None and residual.shape != shape  # a residual that is broadcast comes after the kernel
     own = out if out.shape == shape else b.temp(shape)
-    call(b.machine, _how(n, place), ref, weight, bias, own, None if late else residual, IDENTITY if late else act)
+    floats = partial(_floats, n, weight, scale, zero)
+    call(b.machine, _how(n, place), ref, weight, bias, own, None if late else residual, IDENTITY if late else act, floats)
     if residual is not None and late:
         b.call("binary", own, residual, out, BINARY["add"], act)
     return True
@@ -100,31 +134,19 @@ def conv_why(n: View) -> str:
 
 
 def conv_run(
-    n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None
-) -> Sequence[np.ndarray]:
-    """Windows of the padded input, multiplied with the weights of each group."""
+    n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None,
+    scale: np.ndarray | None = None, zero: np.ndarray | None = None,
+) -> Sequence[np.ndarray]:  # fmt: skip
+    """One product for every tap, of any number of axes."""
+    w = _floats(n, w, scale, zero)
     _, _, place = _parts(n)
     assert place is not None
     assert place.pads is not None
-    if n.get("x_last", False):
-        x = np.moveaxis(x, -1, 1)
-    axes = w.ndim - 2
-    wide = np.float64 if x.dtype.kind == "f" else x.dtype
-    padded = np.pad(x, ((0, 0), (0, 0), *((max(p, 0), max(q, 0)) for p, q in place.pads)), _MODES[n.get("pad_mode", _ZEROS)])
-    cut = tuple(slice(max(-p, 0), padded.shape[i + 2] - max(-q, 0)) for i, (p, q) in enumerate(place.pads))
-    padded = padded[_EACH + cut]
-    views: Any = np.lib.stride_tricks.sliding_window_view(padded, place.reach, tuple(range(2, 2 + axes)))
-    steps = tuple(slice(None, None, s) for s in (*place.stride, *place.dilation))
-    views = views[_EACH + steps]
-    groups = n.get("group", 1)
-    parts = []
-    for g, weight in enumerate(np.split(w.astype(wide), groups)):
-        part = views[:, g * w.shape[1] : (g + 1) * w.shape[1]].astype(wide)
-        parts.append(np.tensordot(part, weight, ([1, *range(2 + axes, 2 + 2 * axes)], range(1, 2 + axes))))
-    y = np.moveaxis(np.concatenate(parts, -1), -1, 1)
-    if bias is not None:
-        y = y + bias.reshape(-1, *(1,) * axes)
-    return (finished(n, (np.moveaxis(y, 1, -1) if n.get("out_last", False) else y).astype(x.dtype), residual),)
+    out: np.ndarray = np.empty(_own(n, x.shape, w.shape[0], place), x.dtype)
+    packed = taps_first(w, bias, place.stride, place.dilation, n.get("group", 1))
+    sides, mode = (n.get("x_last", False), n.get("out_last", False)), n.get("pad_mode", _ZEROS)
+    convolved(x, packed, out, sum(place.pads, ()), mode, *sides, None, IDENTITY)
+    return (finished(n, out, residual),)
 
 
 # A depthwise kernel with more taps than this is faster with channels first.
@@ -145,7 +167,7 @@ CONV = Traits(
     work="products",
     multiply_adds=convolution(),
     epilogue=("activation", "residual"),
-    weights=(1, 2),
+    weights=(1, 2, 4, 5),
     scaling=Scaling(
         axis=_channels_axis,
         channels=lambda n, weight: int(weight.shape[0]),
@@ -216,36 +238,14 @@ def conv_transpose_lower(n: View, b: Builder) -> Any:
 
 
 def conv_transpose_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None) -> Sequence[np.ndarray]:
-    """Every input pixel adds its weighted kernel to the result, which is then cropped."""
-    place, sizes, pads = _transposed(n, x.shape, w.shape)
+    """Every input adds its weighted kernel to the result, of any number of axes."""
+    place, _, pads = _transposed(n, x.shape, w.shape)
     assert pads is not None
-    if n.get("x_last", False):
-        x = np.moveaxis(x, -1, 1)
-    groups, axes = n.get("group", 1), w.ndim - 2
-    full = [max((d - 1) * s + r, 0) for d, s, r in zip(x.shape[2:], place.stride, place.reach, strict=True)]
-    y = np.zeros((x.shape[0], w.shape[1] * groups, *full), np.float64)
-    each_in, each_out = x.shape[1] // groups, w.shape[1]
-    for g in range(groups):
-        source = x[:, g * each_in : (g + 1) * each_in].astype(np.float64)
-        weight = w[g * each_in : (g + 1) * each_in].astype(np.float64)
-        for tap in np.ndindex(*place.kernel):
-            part = np.moveaxis(np.tensordot(source, weight[_EACH + tap], ([1], [0])), -1, 1)
-            at = tuple(
-                slice(t * d, t * d + (size - 1) * s + 1, s)
-                for t, d, s, size in zip(tap, place.dilation, place.stride, x.shape[2:], strict=True)
-            )
-            if part.size:
-                y[:, g * each_out : (g + 1) * each_out][_EACH + at] += part
-    result = np.zeros((*y.shape[:2], *sizes), np.float64)
-    source_at, result_at = [], []
-    for (before, _), size, have in zip(pads, sizes, full, strict=True):
-        start, end = max(before, 0), min(before + size, have)
-        source_at.append(slice(start, max(end, start)))
-        result_at.append(slice(start - before, max(end, start) - before))
-    result[_EACH + tuple(result_at)] = y[_EACH + tuple(source_at)]
-    if bias is not None:
-        result += bias.reshape(-1, *(1,) * axes)
-    return (finished(n, (np.moveaxis(result, 1, -1) if n.get("out_last", False) else result).astype(x.dtype)),)
+    shape: Any = conv_transpose_infer(n)[0].shape
+    out: np.ndarray = np.empty(shape, x.dtype)
+    packed = transposed_taps(w, bias, place.stride, place.dilation, n.get("group", 1))
+    transposed_numbers(x, packed, out, sum(pads, ()), n.get("x_last", False), n.get("out_last", False))
+    return (finished(n, out),)
 
 
 def _scaled_transposed(n: View, weight: np.ndarray, factors: np.ndarray) -> np.ndarray:

@@ -27,6 +27,7 @@ FAMILIES: dict[str, str] = {
     "attention.dot": "DotAttention",
     "attention.flex": "AttentionScores AttentionValues",
     "attention.gqa": "GroupQueryAttention",
+    "attention.gqa_quantized": "GroupQueryQuantized",
     "attention.gqa_window": "GroupQueryWindow",
     "attention.linear": "CausalConvWithState LinearAttention SwiGLU",
     "attention.onnx": "Attention",
@@ -71,7 +72,7 @@ FAMILIES: dict[str, str] = {
         "QLinearReduceMean QLinearSigmoid QLinearSoftmax QLinearWhere"
     ),
     "quantized.linear": "DynamicQuantizeMatMul MatMulInteger MatMulIntegerToFloat QGemm QLinearMatMul",
-    "quantized.quantize": "DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
+    "quantized.quantize": "DequantizeCodes DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
     "quantized.recurrent": "DynamicQuantizeLSTM",
     "recurrent": "GRU LSTM RNN",
     "reduce": (

@@ -4,11 +4,13 @@ weights.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls import linear as calls
 from ..ir.graph import Shape
 from ..kernels import halves
 from ..kernels.table import BINARY
@@ -92,7 +94,7 @@ def gemm_lower(n: View, b: Builder) -> Any:
         b.call("transpose", a.view((1, *a.shape)), turned.view((1, m, k)))
         a = turned
     packed = b.pack("linear_pack", lambda: _gemm_weights(n, weight, c))
-    b.call("linear", a, packed, b.output(0), None, fused(n))
+    calls.linear(b.machine, a, packed, b.output(0).shape[1], None, b.output(0), fused(n))
     return True
 
 
@@ -167,7 +169,7 @@ def matmul_lower(n: View, b: Builder) -> Any:
     if weight is not None and weight.ndim == 2:
         x, out = b.input(0), b.output(0)
         packed = b.pack("linear_pack", lambda: (weight.T, None))
-        b.call("linear", x.view((_rows(x), x.shape[-1])), packed, out.view((_rows(x), weight.shape[1])), None, IDENTITY)
+        calls.linear(b.machine, x, packed, weight.shape[1], None, out, IDENTITY)
         return True
     left, right = b.input(0), b.input(1)
     if len(left.shape) < 2 or len(right.shape) < 2:
@@ -176,27 +178,16 @@ def matmul_lower(n: View, b: Builder) -> Any:
     batch = out.shape[:-2]
     m, columns = left.shape[-2], right.shape[-1]
     left3, right3 = _batched(b, left, batch), _batched(b, right, batch)
-    b.call("matmul", left3, right3, out.view((_volume(batch), m, columns)), False, IDENTITY)
+    b.call("matmul", left3, right3, out.view((math.prod(batch), m, columns)), False, IDENTITY)
     return True
-
-
-def _rows(x: Ref) -> int:
-    return _volume(x.shape[:-1])
-
-
-def _volume(shape: Sequence[int]) -> int:
-    total = 1
-    for size in shape:
-        total *= size
-    return total
 
 
 def _batched(b: Builder, x: Ref, batch: Sequence[int]) -> Ref:
     """x with one batch axis, of size 1 or of the whole batch; other broadcasts are copied out."""
     lead, inner = x.shape[:-2], x.shape[-2:]
-    if _volume(lead) in (1, _volume(batch)):
-        return x.view((_volume(lead), *inner))
-    return repeated(b, x, batch).view((_volume(batch), *inner))
+    if math.prod(lead) in (1, math.prod(batch)):
+        return x.view((math.prod(lead), *inner))
+    return repeated(b, x, batch).view((math.prod(batch), *inner))
 
 
 def repeated(b: Builder, x: Ref, batch: Sequence[int], inner: tuple[int, int] | None = None) -> Ref:
@@ -234,39 +225,15 @@ def linear_lower(n: View, b: Builder) -> Any:
     weight, bias = n.value(1), n.value(2)
     if not taken(n, (1,)):
         return False
-    if weight is None or (n.has(2) and bias is None):
-        return _linear_computed(n, b)
-    x, out, residual = b.input(0), b.output(0), b.optional(3)
-    shape = (*x.shape[:-1], weight.shape[0])
-    late = residual is not None and residual.shape != shape
-    own = out if out.shape == shape else b.temp(shape)
-    flat = own.view((_rows(x), weight.shape[0]))
-    more = (half,) if (half := half_of(n)) else ()
+    half = half_of(n)
+    if weight is None or (n.has(2) and bias is None):  # known only when the model runs
+        if half:
+            return False
+        calls.computed(b.machine, b.input(0), b.input(1), b.optional(2), b.optional(3), b.output(0), fused(n))
+        return True
+    more = (half,) if half else ()
     packed = b.pack("linear_half_pack" if more else "linear_pack", lambda: (weight, bias, *more))
-    given = None if residual is None or late else residual.view(flat.shape)
-    b.call("linear", x.view((_rows(x), x.shape[-1])), packed, flat, given, IDENTITY if late else fused(n))
-    if residual is not None and late:
-        b.call("binary", own, residual, out, BINARY["add"], fused(n))
-    return True
-
-
-def _linear_computed(n: View, b: Builder) -> Any:
-    """Lowers a product whose weights are known only when the model runs: they are read where they are. Sums have the order of
-    packed ones."""
-    if half_of(n):
-        return False
-    x, weight, out = b.input(0), b.input(1), b.output(0)
-    bias, residual = b.optional(2), b.optional(3)
-    shape = (*x.shape[:-1], weight.shape[0])
-    own = out if out.shape == shape else b.temp(shape)
-    last = fused(n)
-    flat = own.view((1, _rows(x), weight.shape[0]))
-    alone = bias is None and residual is None
-    b.call("matmul", x.view((1, _rows(x), x.shape[-1])), weight.view((1, *weight.shape)), flat, True, last if alone else IDENTITY)
-    if bias is not None:
-        b.call("binary", own, bias, own, BINARY["add"], last if residual is None else IDENTITY)
-    if residual is not None:
-        b.call("binary", own, residual, out, BINARY["add"], last)
+    calls.linear(b.machine, b.input(0), packed, weight.shape[0], b.optional(3), b.output(0), fused(n))
     return True
 
 

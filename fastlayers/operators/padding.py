@@ -4,16 +4,17 @@ mirrors or repeats more than it has, as `functional.pad` has it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..calls import padding as calls
+from ..kernels.table import PAD_MODES
 from ..rules.windows import padded_size
 from ._base import Spec, View, register, unknown
 from ._traits import Traits
-from .calls import MOST_AXES, copy, move, number, strides_of
+from .calls import MOST_AXES, copy, move, strides_of
 from .movement import movers
 from .shapes import axis_of, known, need_number, scalar
 
@@ -87,24 +88,17 @@ def _pad_lower(n: View, b: Any) -> Any:
 
 
 def _pad_native(n: View, b: Any, shape: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Any:
-    """Up to three neighbouring axes of float32."""
+    """More elements of float32."""
     mode, value = _mode(n), n.value(2)
-    touched = [i for i, pair in enumerate(pairs) if pair != (0, 0)]
-    first, last = touched[0], touched[-1] + 1
     most = {"reflect": -1, "wrap": 0}
     inside = all(
         a >= 0 and z >= 0 and (mode not in most or max(a, z) <= s + most[mode]) for (a, z), s in zip(pairs, shape, strict=True)
     )
-    if not n.float32(0) or last - first > 3 or not inside or (n.has(2) and value is None) or (0 in shape and mode != "constant"):
+    if not n.float32(0) or not inside or (n.has(2) and value is None) or (0 in shape and mode != "constant"):
         return False
     fill = 0.0 if value is None else float(value.reshape(-1)[0])
-    lead = 3 - (last - first)
-    outer, inner = math.prod(shape[:first]), math.prod(shape[last:])
-    out = b.output(0)
-    flat = [v for pair in [(0, 0)] * lead + list(pairs[first:last]) for v in pair]
-    small = (outer, *[1] * lead, *shape[first:last], inner)
-    large = (outer, *[1] * lead, *out.shape[first:last], inner)
-    return b.call("pad", b.input(0).view(small), out.view(large), tuple(flat), number("PAD_MODES", MODES[mode][1]), fill)
+    found = calls.steps(tuple(shape), tuple(pairs))
+    return calls.pad(b.machine, b.input(0), b.output(0), found, PAD_MODES[MODES[mode][1]], fill)
 
 
 def _pad_copied(n: View, b: Any, shape: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Any:

@@ -10,6 +10,8 @@ import numpy as np
 
 from ..calls import pooling as calls
 from ..calls.geometry import Window, five
+from ..kernels.reference import pooling as reference
+from ..kernels.reference.pool_places import max_pool_places
 from ..kernels.table import KINDS, REDUCE
 from ..rules.maps import resized_rule, space_rule
 from ._base import BOOL, FLOAT32, INT64, Spec, View, register
@@ -105,79 +107,54 @@ def average_pool_lower(n: View, b: Builder) -> Any:
     return True
 
 
-def _windows(n: View, x: np.ndarray, fill: float) -> tuple[np.ndarray, np.ndarray, Window]:
-    """Windows of the padded x, (n, c, *out, *kernel), and for each position 1 inside the image, 2 in its padding, 0 beyond."""
+def pooled(n: View, x: np.ndarray, kernel: Any, *options: Any) -> Sequence[np.ndarray]:
+    """One of the reference's pools, which take any number of axes and every dtype that they can compute in."""
     _, place = _place(n)
-    assert place.pads is not None
-    if n.get("x_last", False):
-        x = np.moveaxis(x, -1, 1)
-    sizes = conv_size(n, x.shape[2:], place, bool(n.get("ceil_mode", 0)))
-    over = [
-        max((out - 1) * s + r - (d + p + q), 0) if isinstance(out, int) else 0
-        for out, s, r, d, (p, q) in zip(sizes, place.stride, place.reach, x.shape[2:], place.pads, strict=True)
-    ]
-    space = tuple(range(2, x.ndim))
-    padded = np.pad(x, ((0, 0), (0, 0), *((p, q + o) for (p, q), o in zip(place.pads, over, strict=True))), constant_values=fill)
-    kind = np.pad(np.ones(x.shape[2:], np.int8), place.pads, constant_values=2)
-    kind = np.pad(kind, [(0, o) for o in over])
-
-    def slide(array: np.ndarray, axes: tuple[int, ...]) -> Any:
-        lead: tuple[Any, ...] = (slice(None),) * axes[0]
-        stepped: tuple[Any, ...] = tuple(slice(None, None, s) for s in place.stride)
-        dilated: tuple[Any, ...] = tuple(slice(None, None, d) for d in place.dilation)
-        views: Any = np.lib.stride_tricks.sliding_window_view(array, place.reach, axes)
-        views = views[lead + stepped + dilated]
-        return views[lead + tuple(slice(0, int(k or 0)) for k in sizes)]
-
-    return slide(padded, space), slide(kind, tuple(range(x.ndim - 2))), place
-
-
-def _arrange(n: View, y: np.ndarray) -> np.ndarray:
-    return np.moveaxis(y, 1, -1) if n.get("x_last", False) else y
+    shape: Any = pool_infer(n)[0].shape
+    out: np.ndarray = np.empty(shape, x.dtype)
+    kernel(x, out, place.kernel, place.stride, place.dilation, sum(place.pads or (), ()), *options, n.get("x_last", False))
+    return (out,)
 
 
 def max_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     """The largest number of each window; with a second output, its position in the flat input."""
-    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    views, kind, place = _windows(n, x, least)
-    axes = len(place.kernel)
-    flat = views.reshape(*views.shape[:-axes], math.prod(place.kernel))
-    y = flat.max(-1, initial=least)
     if not n.wants(1):
-        return (_arrange(n, y),)
-    first_x = np.moveaxis(x, -1, 1) if n.get("x_last", False) else x
-    order: Any = "F" if n.get("storage_order", 0) else "C"
-    numbers = np.arange(int(np.prod(first_x.shape[2:]))).reshape(first_x.shape[2:], order=order).astype(np.float64)
-    planes = np.broadcast_to(numbers, (1, 1, *numbers.shape))
-    at, _, _ = _windows(n, planes if not n.get("x_last", False) else np.moveaxis(planes, 1, -1), -1.0)
-    # Of positions inside the image alone: an image may hold nothing but what its padding is.
-    inside = np.broadcast_to((kind == 1).reshape(1, 1, *flat.shape[2:]), flat.shape)
-    best = (inside & ((flat == y[..., None]) | (flat != flat))).argmax(-1)
-    at = np.broadcast_to(at.reshape(1, 1, *flat.shape[2:]), flat.shape)
-    index = np.take_along_axis(at, best[..., None], -1)[..., 0].astype(np.int64)
-    base = np.arange(x.shape[0] * first_x.shape[1]).reshape(x.shape[0], first_x.shape[1], *(1,) * axes) * numbers.size
-    return _arrange(n, y), _arrange(n, index + base)
+        return pooled(n, x, reference.max_pool)
+    _, place = _place(n)
+    shape: Any = pool_infer(n)[0].shape
+    out, at = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+    first, y, index = (np.moveaxis(a, -1, 1) if n.get("x_last", False) else a for a in (x, out, at))
+    max_pool_places(first, y, index, place.kernel, place.stride, place.dilation, sum(place.pads or (), ()), 0)
+    if n.get("storage_order", 0):
+        sizes = first.shape[2:]
+        base = np.arange(math.prod(y.shape[:2])).reshape(*y.shape[:2], *(1,) * len(sizes)) * math.prod(sizes)
+        column = np.append(np.arange(math.prod(sizes)).reshape(sizes, order="F"), -1)  # -1: no place in the image
+        index[...] = base + column[index - base]
+    return out, at
 
 
 def average_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     """The sum of each window over the number of its positions inside the image, or inside the image and its padding."""
-    views, kind, place = _windows(n, x, 0)
-    axes = tuple(range(-len(place.kernel), 0))
-    counted = kind > 0 if n.get("count_include_pad", 0) else kind == 1
-    y = views.sum(axes, dtype=np.float64) / (n.get("divisor") or counted.sum(axes))
-    return (_arrange(n, y.astype(x.dtype)),)
+    if n.get("divisor"):
+        return pooled(n, x, reference.sum_pool, 1 / n.get("divisor"))
+    return pooled(n, x, reference.avg_pool, bool(n.get("count_include_pad", 0)))
+
+
+def counted(n: View) -> np.ndarray:
+    """By how many positions `AveragePool` divides the sum of each window, an array that broadcasts to the result."""
+    x, place = _place(n)
+    last = n.get("x_last", False)
+    pads, include = sum(place.pads or (), ()), bool(n.get("count_include_pad", 0))
+    shape: Any = pool_infer(n)[0].shape
+    space: Any = spatial(x, last)
+    made: Any = spatial(shape, last)
+    found = reference.places(space, made, place.kernel, place.stride, place.dilation, pads, include)
+    return np.moveaxis(found, 1, -1) if last else found
 
 
 def lp_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     """The p-norm of each window; if `scaled`, torch's formula: see the kernel `lp_pool`."""
-    views, kind, place = _windows(n, x, 0)
-    p, axes = n.get("p", 2), tuple(range(-len(place.kernel), 0))
-    with np.errstate(invalid="ignore"):
-        if n.get("scaled"):
-            total = (views.astype(np.float64) ** p).sum(axes) * (math.prod(place.kernel) / (kind > 0).sum(axes))
-        else:
-            total = (np.abs(views.astype(np.float64)) ** p).sum(axes)
-        return (_arrange(n, (total ** (1 / p)).astype(x.dtype)),)
+    return pooled(n, x, reference.lp_pool, float(n.get("p", 2)), not n.get("scaled"))
 
 
 AVERAGED = Traits(layout=windows(FLOAT32), time="window", quantized=Quantized("QLinearAveragePool", "one"))

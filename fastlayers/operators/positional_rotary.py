@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..calls.machine import Machine
+from ..calls.attention import rotary
 from ..rules.positions import rotary_rule
 from ._base import INT64, Spec, View, register
 from ._traits import PLAIN
@@ -77,17 +77,8 @@ def _lower(n: View, b: Builder) -> Any:
             b.call("gather", table.view((1, table.shape[0], half)), ids.view((count,)), row.view((1, count, half)), 4)
         cos, sin = rows
     out = b.output(0)
-    run_rotary(b.machine, x, cos, sin, out, bool(n.get("interleaved", 0)), heads)
+    rotary(b.machine, x, cos, sin, out, bool(n.get("interleaved", 0)), heads)
     return True
 
 
 register("RotaryEmbedding", _infer, _run, _lower, traits=PLAIN)
-
-
-def run_rotary(m: Machine, x: Any, cos: Any, sin: Any, out: Any, interleaved: bool, num_heads: int | None) -> None:
-    """`functional.rotary_embedding` on checked operands; cos and sin have two axes or three."""
-    shape = (*x.shape[:2], x.shape[2], 1, x.shape[3]) if num_heads is None else (x.shape[0], 1, x.shape[1], num_heads, -1)
-    if num_heads is not None:
-        shape = (*shape[:4], x.shape[2] // num_heads)
-    tables = (a if len(a.shape) == 3 else m.view(a, (1, *a.shape)) for a in (cos, sin))
-    m.call("rotary", m.view(x, shape), *tables, m.view(out, shape), interleaved)

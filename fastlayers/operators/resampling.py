@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls.resampling import AXES, resize
 from ..ir.graph import Dim, Shape
 from ..kernels.reference.resize import along
 from ..kernels.resize_tables import COORDINATES, NEAREST, Axis, Rule, Table, onnx_taps, torch_tables
@@ -130,20 +131,11 @@ def resize_infer(n: View) -> list[Spec]:
 
 
 def _span(tables: Tables) -> tuple[int, int] | None:
-    """First and last + 1 of the axes that change, if they are three neighbours at most."""
+    """First and last + 1 of the axes that change, if they are as many neighbours as the kernel has."""
     if not tables:
         return None
     first, last = min(tables), max(tables) + 1
-    return (first, last) if last - first <= 3 else None
-
-
-def _three(tables: Tables, first: int, last: int) -> tuple[Table | None, ...]:
-    return (None,) * (3 - (last - first)) + tuple(tables[i][0] if i in tables else None for i in range(first, last))
-
-
-def _five(shape: Sequence[int], first: int, last: int) -> tuple[int, ...]:
-    ones = (1,) * (3 - (last - first))
-    return (math.prod(shape[:first]), *ones, *shape[first:last], math.prod(shape[last:]))
+    return (first, last) if last - first <= AXES else None
 
 
 def _lower(n: View, b: Builder, tables: Tables) -> Any:
@@ -152,10 +144,10 @@ def _lower(n: View, b: Builder, tables: Tables) -> Any:
         return b.alias(0, b.input(0))
     if span is None or not n.float32(0) or any(outside.any() for _, outside in tables.values()):
         return False
-    x = b.input(0)
-    out, size = b.output(0), _five(x.shape, *span)
-    packed = b.pack("resize_pack", lambda: (_three(tables, *span), size[1:]), kept=False)
-    return b.call("resize", x.view(size), packed, out.view(_five(out.shape, *span)))
+    x, out, (first, last) = b.input(0), b.output(0), span
+    outer, inner = math.prod(x.shape[:first]), math.prod(x.shape[last:])
+    own = [tables[i][0] if i in tables else None for i in range(first, last)]
+    return resize(b.machine, x, out, outer, x.shape[first:last], out.shape[first:last], inner, own)
 
 
 def _run(n: View, x: np.ndarray, tables: Tables) -> Sequence[np.ndarray]:
@@ -172,7 +164,20 @@ def _run(n: View, x: np.ndarray, tables: Tables) -> Sequence[np.ndarray]:
     return (y.astype(x.dtype),)
 
 
+def _crop_lower(n: View, b: Builder) -> Any:
+    """A part of an image that is given by a value, as crop_and_resize has it."""
+    plain = n.get("mode") == "linear" and not any(n.get(name) for name in ("axes", "exclude_outside", "antialias"))
+    if n.get("coordinate_transformation_mode") != "tf_crop_and_resize" or not plain or not n.float32(0, 1) or n.sizes(1) != (8,):
+        return False
+    (out,) = resize_infer(n)
+    if len(n.sizes(0)) != 4 or not out.static:
+        return False
+    return b.call("crop", b.input(0), b.input(1), b.output(0), float(n.get("extrapolation_value", 0.0)))
+
+
 def resize_lower(n: View, b: Builder) -> Any:
+    if n.has(1) and n.value(1) is None and not _absent(n, 1):
+        return _crop_lower(n, b)
     if any(n.has(i) and n.value(i) is None and not _absent(n, i) for i in (1, 2, 3)):
         return False
     return _lower(n, b, _tables(n, n.sizes(0)))

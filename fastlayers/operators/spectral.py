@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls.spectral import frames, transform
 from ..errors import LimitError
 from ..ir.checks import differ
 from ..ir.graph import Dim
-from ..kernels.fft_tables import FFT, IFFT, IRFFT, REAL, REAL_INVERSE, RFFT, writes
+from ..kernels.fft_tables import FFT, IFFT, IRFFT, REAL, REAL_INVERSE, RFFT
 from ..kernels.reference.fft import overlap_add
 from ..rules.spectral import bins_rule, frames_rule, norm_rule, pairs_rule, points_rule, window_rule
 from ._base import Spec, View, register
 from ._traits import PLAIN, Traits
 from .activation import wide
-from .calls import copy, strides_of
 from .shapes import axis_of, dtype_of, expect, known, need_kind, scalar
 from .spectral_rules import check_overlap, scale_of
 
 if TYPE_CHECKING:
-    from .builder import Builder, Ref
+    from .builder import Builder
 
 __all__: list[str] = []
 
@@ -125,18 +124,6 @@ def _points(n: View, shape: tuple[int, ...], at: int, length: int | None) -> int
     return int(points)
 
 
-def _behind(b: Builder, x: Ref, at: int) -> Ref:
-    """x with axis `at` moved to the last place but one, before the parts."""
-    rank = len(x.shape)
-    order = (*(i for i in range(rank - 1) if i != at), at, rank - 1)
-    if order == tuple(range(rank)) or 0 in x.shape:
-        return x.view(tuple(x.shape[i] for i in order))
-    shape, strides = tuple(x.shape[i] for i in order), strides_of(x.shape)
-    out = b.temp(shape, x.dtype)
-    copy(b, x, out, shape, 0, [strides[i] for i in order], 0, strides_of(shape))
-    return out
-
-
 def _dft_lower(n: View, b: Builder) -> Any:
     x, length, axis = n.sizes(0), _one(n, 1), _one(n, 2) if n.has(2) else -2
     if not n.float32(0) or axis is None or (n.has(1) and length is None):
@@ -149,22 +136,8 @@ def _dft_lower(n: View, b: Builder) -> Any:
     real = (REAL, REAL_INVERSE) if x[-1] == 1 else (FFT, IFFT)
     op = (IRFFT if inverse else RFFT) if half else real[inverse]
     packed = b.pack("fft_pack", lambda: (count, op, scale_of(_norm(n), inverse, count)), ("fft", count, op), kept=n.has(1))
-    rows = _behind(b, b.input(0), at)
-    lead, parts = rows.shape[:-2], 1 if op == IRFFT else 2
-    straight, shape = at == rank - 2, (*lead, writes(count, op) // parts, parts)
-    made = b.output(0) if straight else b.temp(shape)
-    outer = math.prod(lead)
-    b.call("fft", rows.view((outer, x[at] * x[-1])), packed, None, made.view((outer, 1, writes(count, op))), 0)
-    if not straight:
-        out, strides = b.output(0), strides_of(n_out := tuple(shape[i] for i in _order_back(at, rank)))
-        inner = strides_of(shape)
-        copy(b, made, out, n_out, 0, [inner[i] for i in _order_back(at, rank)], 0, strides)
+    transform(b.machine, packed, b.input(0), b.output(0), at, True, True)
     return True
-
-
-def _order_back(at: int, rank: int) -> tuple[int, ...]:
-    """The axes of `_behind`'s result in the order of x."""
-    return (*range(at), rank - 2, *range(at, rank - 2), rank - 1)
 
 
 register("DFT", _dft_infer, _dft_run, _dft_lower, Traits(steers=(1, 2)))
@@ -232,9 +205,7 @@ def _stft_lower(n: View, b: Builder) -> Any:
     parts = x[2] if len(x) == 3 else 1
     op = FFT if parts == 2 else RFFT if n.get("onesided", 1) else REAL
     packed = b.pack("fft_pack", lambda: (size, op, 1.0), ("fft", size, op), kept=n.has(3) or n.value(2) is not None)
-    out = b.output(0)
-    rows = b.input(0).view((x[0], x[1] * parts))
-    b.call("fft", rows, packed, b.optional(2), out.view((*out.shape[:2], writes(size, op))), step * parts)
+    frames(b.machine, packed, b.input(0), b.optional(2), b.output(0), step)
     return True
 
 

@@ -69,6 +69,7 @@ PASSES = (
     _ACTIVATIONS,
     Pass("layout", ("AveragePool", lambda t: t.layout is not None and t.layout.kind == "free")),
     Pass("repeated", lambda t: not t.volatile, least=2),
+    Pass("selected", "Gather", "Linear BlockLinear Attention"),
     Pass("elementwise", lambda t: t.elementwise, least=3),
 )
 
@@ -121,13 +122,19 @@ def _optimized(
 
         with _guarded("conv_separable"):
             graph = separated(graph)
+    if not ops.isdisjoint(("Loop", "Scan")) and "control" not in left:
+        from .control import unchanging
+
+        with _guarded("control"):
+            graph = unchanging(graph)
     net = Net(graph, known, specs)
-    if not strict and not ops.isdisjoint(("DequantizeLinear", "MatMulInteger")) and "quantized" not in left:
+    if not ops.isdisjoint((*_KEPT, "MatMulInteger")) and "quantized" not in left:
         from . import quantized, quantized_weights
 
-        fold.apply(net, frozenset({"DequantizeLinear"}), room)
+        fold.apply(net, _KEPT, room)
         with _guarded("quantized"):
-            quantized.apply(net)
+            if not strict:
+                quantized.apply(net)
             quantized_weights.apply(net)
         net = Net(net.graph(), known, specs)
     fold.apply(net, room=room)
@@ -139,6 +146,7 @@ def _optimized(
     return net.graph()
 
 
+_KEPT = frozenset({"DequantizeCodes", "DequantizeLinear"})  # of constants, until few bits were kept
 # Attributes that may ask for a result of float16, which is 10 as TensorProto.DataType counts.
 _HALF, _ASKING = np.dtype(np.float16), ("to", "dtype", "output_dtype", "stash_type")
 
@@ -161,7 +169,7 @@ def _float32(graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs:
     from . import float16
 
     net = Net(graph, known, specs)
-    fold.apply(net, frozenset({"DequantizeLinear"}), room)
+    fold.apply(net, _KEPT, room)
     with _guarded("float16"):
         return float16.computed(net, strict)
     return graph

@@ -1,13 +1,16 @@
-"""Has matrices stored in 8 or 4 bits, as ``load(weights="int8")`` and ``"int4"`` ask: those of products with fixed weights.
+"""Has matrices stored in 8 or 4 bits, as ``load(weights="int8")`` and ``"int4"`` ask: those of products with fixed weights, and
+tables of which rows are taken.
 
 before                    after
 Linear(x, W, b)           MatMulNBits(x, W8, scales, b)        MatMul and Gemm, too, and in branches
 Linear(x, W, b, r)        Add(MatMulNBits(x, W8, scales, b), r)
+Gather(W, i)              GatherBlockQuantized(W8, i, scales)      Embedding, too
 
-A matrix of fewer than `LEAST` weights, of fewer terms than a block, or with weights that are not finite stays as it is. Blocks
-of 32 weights along the sum share a scale, and a weight is a number times it. Numbers go from -2^(bits - 1) to 2^(bits - 1) - 1,
-and the scale makes the largest weight of a block the least of them, or, where a weight of the other sign would be beyond the
-greatest, has the greatest for it. So no weight is off by more than half of its block's scale.
+A table that is also a matrix, as it is or turned, has one copy. A matrix of fewer than `LEAST` weights, of fewer terms than a
+block, or with weights that are not finite stays as it is, and so does a table whose rows are not whole blocks. Blocks of 32
+weights along the sum, or of a row of a table, share a scale, and a weight is a number times it. Numbers go from -2^(bits - 1) to
+2^(bits - 1) - 1, and the scale makes the largest weight of a block the least of them, or, where a weight of the other sign would
+be beyond the greatest, has the greatest for it. So no weight is off by more than half of its block's scale.
 """
 
 from __future__ import annotations
@@ -20,12 +23,14 @@ import numpy as np
 
 from .. import threads
 from .._held import unread
+from .._lazy import imported
 from .._tuples import NamedTuple
 from ..ir.graph import Graph, Node, captured
 from ..ir.names import Names
+from ..kernels import dispatch
 from ._net import of_columns
 
-__all__ = ["BLOCK", "LEAST", "Few", "few_bits", "quantized"]
+__all__ = ["BLOCK", "LEAST", "Few", "equal", "few_bits", "is_lookup", "quantized"]
 
 BLOCK = 32
 LEAST = 1 << 14
@@ -48,10 +53,23 @@ class Few(NamedTuple):
 
 
 def quantized(weight: np.ndarray, bits: int) -> Few | None:
-    """A float32 matrix (n, k), which may be a view, in blocks along k; done on all threads, a piece at a time.
+    """A float32 matrix (n, k), which may be a view, in blocks along k; done on all threads, a piece at a time: by the compiled
+    engine, or by numpy, which gives the same numbers.
 
     None if a weight is not finite.
     """
+    if dispatch.engine() is None:
+        return _by_numpy(weight, bits)
+    found = imported("fastlayers.kernels.aot.nbits").nbits_round(weight, bits)
+    return None if found is None else Few(found[0], found[1], _errors(*found[2].T))
+
+
+def _errors(error: np.ndarray, whole: np.ndarray, largest: np.ndarray) -> tuple[float, float]:
+    """`Few.rounded` of the parts' squares of differences and of weights, and largest differences."""
+    return float(np.sqrt(error.sum() / whole.sum())) if whole.any() else 0.0, float(largest.max(initial=0))
+
+
+def _by_numpy(weight: np.ndarray, bits: int) -> Few | None:
     n, k = weight.shape
     blocks, half = -(-k // BLOCK), 1 << (bits - 1)
     numbers, scales = np.empty((n, blocks, BLOCK * bits // 8), np.uint8), np.empty((n, blocks), np.float32)
@@ -91,7 +109,7 @@ def quantized(weight: np.ndarray, bits: int) -> Few | None:
     error, whole, largest = (np.array(v) for v in zip(*_each(some, range(0, n, count)), strict=True))
     if np.isnan(largest).any():
         return None
-    return Few(numbers, scales, (float(np.sqrt(error.sum() / whole.sum())) if whole.any() else 0.0, float(largest.max())))
+    return Few(numbers, scales, _errors(error, whole, largest))
 
 
 def _squares(array: np.ndarray) -> float:
@@ -127,6 +145,7 @@ def few_bits(
     names = Names((*seen, *(v.name for v in graph.inputs)), "~", 0)
     names.take(name for node in graph.nodes for name in node.outputs)
     made: dict[tuple[str, bool, float], tuple[Any, Few] | None] = {}  # of matrices that several nodes read
+    tables = {str(node.inputs[0]) for node in graph.nodes if _is_table(node, seen)}
     nodes: list[Node] = []
 
     def constant(array: np.ndarray, hint: str) -> str:
@@ -137,10 +156,18 @@ def few_bits(
         key = name, turned, factor
         if key not in made:
             weight = seen[name].T if turned else seen[name]
+            same = next((t for t in tables if t != name and factor == 1 and equal(seen[t], weight)), None)
+            if same is not None:
+                made[key] = few(same, False, 1.0)
+                return made[key]
             found = quantized(weight if factor == 1 else weight * np.float32(factor), bits)
             unread(weight)  # those of a file are not in memory any more
             made[key] = None
             if found is not None:
+                if name in tables and not turned and factor == 1:  # as rows of bytes, which a product takes as well
+                    found = found._replace(
+                        numbers=found.numbers.reshape(len(found.numbers), -1)[:, : weight.shape[1] * bits // 8]
+                    )
                 made[key] = (constant(found.numbers, f"{name} int{bits}"), constant(found.scales, f"{name} scales")), found
         return made[key]
 
@@ -149,6 +176,13 @@ def few_bits(
             name: few_bits(value, bits, exact, seen, left) if isinstance(value, Graph) else value
             for name, value in node.attributes.items()
         }
+        if _is_table(node, seen) and (matrix := few(str(node.inputs[0]), False, 1.0)) is not None:
+            (numbers, scales), found = matrix
+            words = {"bits": bits, "block_size": BLOCK, "gather_axis": 0, "quantize_axis": 1, "rounded": found.rounded}
+            if node.op == "Embedding":
+                words["from_front"] = 1
+            nodes.append(Node("GatherBlockQuantized", (numbers, node.inputs[1], scales), node.outputs, words))
+            continue
         product = None if node.outputs[:1] and node.outputs[0] in left else _product(node, seen)
         matrix = None if product is None else few(str(node.inputs[1]), product.turned, product.factor)
         if product is None or matrix is None:
@@ -174,6 +208,26 @@ def few_bits(
     read = {name for node in nodes for name in (*node.inputs, *captured(node))} | {v.name for v in graph.outputs}
     kept = {name: array for name, array in constants.items() if name in read}
     return Graph(graph.inputs, graph.outputs, tuple(nodes), kept, graph.values)
+
+
+def _is_table(node: Node, known: Mapping[str, np.ndarray]) -> bool:
+    """Whether a node takes rows, whole blocks, of a large table."""
+    weight = known.get(node.inputs[0] or "") if is_lookup(node) else None
+    if weight is None or weight.ndim != 2 or weight.dtype != np.float32 or weight.size < LEAST:
+        return False
+    return not weight.shape[1] % BLOCK
+
+
+def is_lookup(node: Node) -> bool:
+    """Whether a node gives rows of its first input by number."""
+    plain = node.op == "Embedding" and not node.attributes.get("half")
+    return len(node.inputs) == 2 and (plain or (node.op == "Gather" and node.attributes.get("axis", 0) in (0, -2)))
+
+
+def equal(table: np.ndarray, weight: np.ndarray) -> bool:
+    """Whether a matrix is a table."""
+    same = table.shape == weight.shape and np.array_equal(table[:1], weight[:1])
+    return same and all(np.array_equal(table[i : i + 256], weight[i : i + 256]) for i in range(0, len(table), 256))
 
 
 class _Product(NamedTuple):

@@ -143,7 +143,7 @@ class _Change(GraphBuilder):
         return None if source is None else self.widen(source)
 
     def rename(self, name: str, wide: str) -> None:
-        """A float16 value that there is in float32."""
+        """Remembers the float32 value `wide` that a float16 value has beside it, and that the float16 one is not made yet."""
         self.wide[name] = wide
         self.missing.add(name)
 

@@ -1,10 +1,12 @@
-"""Has weights stored in 16 bits, as ``precision="float16"`` and ``"bfloat16"`` ask: those of products and recurrent layers.
+"""Has weights stored in 16 bits, as ``precision="float16"`` and ``"bfloat16"`` ask: those of products and recurrent layers, and
+tables of which rows are taken.
 
 before             after
 Linear(x, W, b)    Linear(x, W, b, half=1)     1: float16, 2: bfloat16 (`kernels.table.HALVES`)
 LSTM(x, W, R)      LSTM(x, W, R, half=1)       and GRU, RNN, in branches too
 Conv(x, W, b)      Linear(x, W, b, half=2)     a 1x1 kernel over channels that come last, for bfloat16
 Conv(x, W, b)      Conv(x, W, b, half=2)       any other one, where the processor multiplies bfloat16
+Gather(W, i)       Embedding(W16, i, half=1)   and Embedding: of large tables, which a product that has the same weights shares
 
 A node of which a weight would become infinite in float16 stays as it is. Weights of convolutions are read once for many pixels:
 half of their bytes would save no time. But processors multiply bfloat16 twice as fast. A convolution that is marked is
@@ -23,6 +25,7 @@ from ..ir.graph import Graph, Node, captured
 from ..kernels.halves import LARGEST_HALF, STORED, narrowed, widened
 from ..kernels.table import HALVES
 from ..operators import traits_of
+from .few_bits import LEAST, equal, is_lookup
 
 __all__ = ["as_stored", "halved", "rounding"]
 
@@ -39,6 +42,16 @@ def halved(graph: Graph, half: int, native: bool = False, known: Mapping[str, np
     """
     made = dict(graph.constants)
     constants = ChainMap(made, dict(known or {}))
+    tables = {str(node.inputs[0]): ("", (0.0, 0.0)) for node in graph.nodes if _is_table(node, constants, half)}
+
+    def table(name: str) -> tuple[str, tuple[float, float]]:
+        """The name of a table in 16 bits, and how far it is off."""
+        if not tables[name][0]:
+            stored = f"{name} of 16 bits"
+            node = Node("Embedding", (name,), (stored,), {"half": half})
+            tables[name] = stored, rounding(node, constants) or (0.0, 0.0)
+            made[stored] = narrowed(constants[name], half)
+        return tables[name]
 
     def marked(node: Node) -> Node:
         if half == HALVES["bfloat16"] and node.op == "Conv":
@@ -47,10 +60,17 @@ def halved(graph: Graph, half: int, native: bool = False, known: Mapping[str, np
             name: halved(value, half, native, constants) if isinstance(value, Graph) else value
             for name, value in node.attributes.items()
         }
-        places = traits_of(node.op).halves
-        weights = [constants.get(node.inputs[i] or "") for i in places if i < len(node.inputs) and node.inputs[i]]
+        if str(node.inputs[0] if node.inputs else "") in tables and is_lookup(node):
+            name, off = table(str(node.inputs[0]))
+            words = {"half": half, "rounded": off, **({"wraps": 1} if node.op == "Gather" else {})}
+            return Node("Embedding", (name, node.inputs[1]), node.outputs, words)
+        places = traits_of(node.op).halves if node.op != "Embedding" else ()
+        weights: list[Any] = [constants.get(node.inputs[i] or "") for i in places if i < len(node.inputs) and node.inputs[i]]
         if places and all(w is not None and w.dtype == np.float32 and _fits(w, half) for w in weights):
             attributes["half"] = half
+            if node.op == "Linear" and (same := next((t for t in tables if equal(constants[t], weights[0])), None)) is not None:
+                name, attributes["rounded"] = table(same)
+                node = Node(node.op, (node.inputs[0], name, *node.inputs[2:]), node.outputs, {})
         if node.op == "Conv":
             weight = constants.get(node.inputs[1] or "")
             attributes.pop("half", None)  # of a file that was saved where the processor multiplies them
@@ -59,7 +79,17 @@ def halved(graph: Graph, half: int, native: bool = False, known: Mapping[str, np
         return Node(node.op, node.inputs, node.outputs, attributes)
 
     nodes = tuple(map(marked, graph.nodes))
+    if tables:
+        read = {name for node in nodes for name in (*node.inputs, *captured(node))} | {v.name for v in graph.outputs}
+        made = {name: array for name, array in made.items() if name in read}
     return Graph(graph.inputs, graph.outputs, nodes, made, graph.values)
+
+
+def _is_table(node: Node, known: Mapping[str, np.ndarray], half: int) -> bool:
+    """Whether a node takes rows of a large table that can be so."""
+    weight = known.get(node.inputs[0] or "") if is_lookup(node) else None
+    large = weight is not None and weight.ndim == 2 and weight.dtype == np.float32 and weight.size >= LEAST
+    return large and weight is not None and _fits(weight, half)
 
 
 def _as_product(node: Node, constants: ChainMap[str, np.ndarray]) -> Node:

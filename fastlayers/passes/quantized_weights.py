@@ -4,10 +4,15 @@ before (D: DequantizeLinear of constants)          after
 MatMul(x, D(w)), MatMul(x, Transpose(D(w)))        MatMulNBits(x, w')
 Gemm(x, D(w), c), Gemm(x, Transpose(D(w)), c)      MatMulNBits(x, w', c)
 Gather(D(w), i)                                    GatherBlockQuantized(w', i)
+Conv(x, D(w), b)                                   Conv(x, w, b, -, scale, zero point)
+
+D may be DequantizeCodes, too: of floats of 8 bits.
 
 Scales are one for all, one for each column, or one for each block of the axis that is summed (opset 21 on). The bits follow from
 the values: int4 is an int8 array here. Sums are exact, and have the bits of those with the weights in float32. Weights of 8 bits
 with a scale for each column become float32: products of those are as fast with one row and faster with 8 (1.3 times), and fuse.
+A convolution's are bytes in the graph and float32 as the kernel packs them (each is read for many pixels), a layer at a time;
+where a normalization or a constant a channel goes into them, they become float32 here.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from ._net import Net, of_columns
 
 __all__ = ["apply"]
 
+_KINDS = ("DequantizeLinear", "DequantizeCodes")
 _SOME = 1 << 20  # elements that are packed at a time
 
 
@@ -35,13 +41,21 @@ class Packed(NamedTuple):
     terms: int
     block: int
     bits: int
+    codes: str = ""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Attributes that say what the numbers stand for."""
+        return {"codes": self.codes} if self.codes else {}
 
 
 def apply(net: Net) -> None:
     """See the module. The net must have its DequantizeLinear of constants still (`fold` with `keep`)."""
     made: dict[tuple[str, int], Packed | None] = {}
-    for at, node in list(net.each("MatMul", "Gemm", "Gather")):
-        if node.op == "Gather":
+    for at, node in list(net.each("MatMul", "Gemm", "Gather", "Conv")):
+        if node.op == "Conv":
+            _convolution(net, at, node)
+        elif node.op == "Gather":
             _table(net, at, node, _found(net, made, node.inputs[0], 1))
         else:
             _product(net, at, node, _found(net, made, node.inputs[1], 1 if node.attributes.get("transB", 0) else 0))
@@ -53,7 +67,7 @@ def _found(net: Net, made: dict[tuple[str, int], Packed | None], name: str | Non
     turned = node is not None and node.op == "Transpose" and len(node.inputs) == 1
     if node is not None and turned and tuple(node.attributes.get("perm") or (1, 0)) == (1, 0):
         node, summed = net.producer(node.inputs[0]), 1 - summed
-    if node is None or node.op != "DequantizeLinear":
+    if node is None or node.op not in _KINDS:
         return None
     key = node.outputs[0], summed
     if key not in made:
@@ -72,7 +86,7 @@ def _product(net: Net, at: int, node: Node, w: Packed | None) -> None:
             return
         wide = np.broadcast_to(bias.reshape(-1) * np.float32(get("beta", 1.0)), (w.columns,))
         inputs += [None, net.constant(np.ascontiguousarray(wide, np.float32), str(node.inputs[2]))]
-    attributes = {"K": w.terms, "N": w.columns, "block_size": w.block, "bits": w.bits}
+    attributes = {"K": w.terms, "N": w.columns, "block_size": w.block, "bits": w.bits, **w.words}
     net.replace(at, Node("MatMulNBits", trimmed(inputs), node.outputs, attributes))
 
 
@@ -85,9 +99,35 @@ def _table(net: Net, at: int, node: Node, w: Packed | None) -> None:
         return
     if array.shape[1] != w.terms // each:  # the last block is a part
         weights = net.constant(np.ascontiguousarray(array[:, : w.terms // each]), weights)
-    attributes = {"bits": w.bits, "block_size": w.block, "gather_axis": 0, "quantize_axis": 1}
+    attributes = {"bits": w.bits, "block_size": w.block, "gather_axis": 0, "quantize_axis": 1, **w.words}
     inputs = trimmed((weights, node.inputs[1], w.scales, w.zeros))
     net.replace(at, Node("GatherBlockQuantized", inputs, node.outputs, attributes))
+
+
+def _convolution(net: Net, at: int, node: Node) -> None:
+    found = net.producer(node.inputs[1])
+    if found is None or found.op not in _KINDS or len(node.inputs) > 3 or not net.is_float32(node.inputs[0]):
+        return
+    q, scale, zero = (net.value(name) for name in (*found.inputs, None)[:3])
+    get = found.attributes.get
+    if q is None or scale is None or q.dtype not in BYTES or scale.dtype != np.float32 or get("output_dtype", 0) not in (0, 1):
+        return
+    if any(found.inputs[2:]) and zero is None:
+        return
+    before, after = net.producer(node.inputs[0]), net.single(node.outputs[0])
+    if (before is not None and before.op == "BatchNormalization") or (after is not None and _scales(net, after)):
+        return
+    inputs = (node.inputs[0], found.inputs[0], (*node.inputs, None)[2], None, *found.inputs[1:])
+    attributes = {**node.attributes, "axis": get("axis", 1), "block_size": get("block_size", 0)}
+    if codes := get("codes"):
+        attributes["codes"] = codes
+    net.replace(at, Node("Conv", trimmed(inputs), node.outputs, attributes))
+
+
+def _scales(net: Net, node: Node) -> bool:
+    """Whether a node would go into the weights before it, which are float32 then."""
+    constants = any(net.value(name) is not None for name in node.inputs if name is not None)
+    return node.op == "BatchNormalization" or (net.traits(node).line is not None and constants)
 
 
 def _packed(net: Net, node: Node, summed: int) -> Packed | None:
@@ -112,6 +152,9 @@ def _packed(net: Net, node: Node, summed: int) -> Packed | None:
         return None
     at = np.arange(-(-terms // part)) * part // block
     scales = np.ascontiguousarray(scales[:, at])
+    if codes := get("codes", ""):
+        name = net.constant(_bytes(q, 0, 8, part), f"{node.outputs[0]}/codes")
+        return Packed(name, net.constant(scales, f"{node.outputs[0]}/scale"), None, columns, terms, part, 8, codes)
     least, most = (int(q.min()), int(q.max())) if q.dtype == np.uint8 else (-int(q.min()) - 1, int(q.max()))
     bits = next(b for b in (2, 4, 8) if max(least, most) < 1 << (b if q.dtype == np.uint8 else b - 1))
     if bits == 8 and not given:

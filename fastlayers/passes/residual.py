@@ -27,7 +27,7 @@ def apply(net: Net) -> None:
                 continue
             if not net.is_float32(other) or _broadcasts(net, node.inputs[i], other):
                 continue
-            inputs = (*layer.inputs, *(None,) * (3 - len(layer.inputs)), other)
+            inputs = (*layer.inputs[:3], *(None,) * (3 - len(layer.inputs)), other, *layer.inputs[4:])
             # Of the sum's own attributes, which may be words of a file that mean something else to the layer, this one alone.
             activation = {key: value for key, value in node.attributes.items() if key == "activation"}
             net.replace(at, Node(layer.op, inputs, node.outputs, {**layer.attributes, **activation}), layer)
@@ -36,7 +36,7 @@ def apply(net: Net) -> None:
 
 def _takes(net: Net, layer: Node) -> bool:
     """Whether it can add a residual as its input 3, and nothing comes between."""
-    if "residual" not in net.traits(layer).epilogue or "activation" in layer.attributes or len(layer.inputs) > 3:
+    if "residual" not in net.traits(layer).epilogue or "activation" in layer.attributes or any(layer.inputs[3:4]):
         return False
     weights = all(net.value(name) is not None for name in layer.inputs[1:] if name is not None)
     return weights and net.is_float32(layer.inputs[0])

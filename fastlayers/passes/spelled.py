@@ -4,6 +4,7 @@ before                                    after
 Linear(x, W, b)                           Gemm(x, W, b, transB=1), or Add(MatMul(x, Wᵀ), b)
 Affine(x, s, t)                           Add(Mul(x, s'), t')
 Conv(x, W, b, r, activation=relu)         Relu(Add(Conv(x, W, b), r))
+Conv(x, q, b, -, scale, zero)             Conv(x, DequantizeLinear(q, scale, zero), b)
 AdaptivePool(x, sizes=(1, 1))             GlobalAveragePool(x)
 Swish(x), Activate(x)                     Mul(x, Sigmoid(x)), Relu(x), ...
 Softmax(x, axis, flatten=True)            Reshape(Softmax(Flatten(x)), Shape(x))
@@ -53,7 +54,18 @@ def spelled(graph: Graph, left: Collection[str] = ()) -> Graph:
     return Graph(graph.inputs, graph.outputs, tuple(e.nodes), constants, graph.values)
 
 
+def _floats(e: GraphBuilder, node: Node) -> Node:
+    """A convolution whose weights are stored in bytes, with weights in float32."""
+    attributes = dict(node.attributes)
+    words = {"axis": attributes.pop("axis", 1), "block_size": attributes.pop("block_size", 0)}
+    x, q, bias, residual, *scales = node.inputs
+    weight = _write(e, "DequantizeLinear", (q, *scales), e.name(f"{q}/floats"), **words)
+    return Node(node.op, trimmed((x, weight, bias, residual)), node.outputs, attributes)
+
+
 def _node(e: GraphBuilder, node: Node) -> None:
+    if node.op == "Conv" and any(node.inputs[4:]):
+        node = _floats(e, node)
     attributes = dict(node.attributes)
     activation = attributes.pop("activation", None) if len(node.outputs) == 1 else None
     added = node.inputs[3] if node.op in _ADDS and len(node.inputs) > 3 else None

@@ -45,8 +45,8 @@ class Before:
         self._specs: dict[str, Spec] = {name: Spec(a.shape, a.dtype) for name, a in self._constants.items()}
 
     def run(self, arrays: Mapping[str, np.ndarray], queries: tuple[int, int], most: int) -> dict[str, np.ndarray]:
-        """The values for these inputs, and the inputs. `queries`: entries of the batch, and how many each has; `most`: the bytes
-        that a result may take.
+        """Values by name: those of the nodes, for these inputs, and the inputs. `queries`: the entries of the batch, and how many
+        queries each has; `most`: the bytes that a result may take.
         """
         env, specs = {**self._constants, **arrays}, {**self._specs, **{n: Spec(a.shape, a.dtype) for n, a in arrays.items()}}
         with np.errstate(all="ignore"):

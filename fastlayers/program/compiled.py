@@ -84,7 +84,7 @@ class Chunks:
         calls = []
         keep: list[Any] = []
         one = self.merged(record)
-        # Of values between calls that became one nothing is left.
+        # Where calls became one, the values between them have no memory.
         there = None if one is None else {ref.buffer for ref in one[1]}
         overs = [pair for pair in record.overs if there is None or there.issuperset(pair)]
         for step, refs in [one] if one is not None else map(self.step, record.calls):

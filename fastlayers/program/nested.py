@@ -61,7 +61,7 @@ class _Bound(NamedTuple):
         return 0 if self.binding is None else int(self.binding.bound.arena)
 
     def side(self, takes: Sequence[int]) -> tuple[Any, Sequence[int], Sequence[Any]]:
-        """As `kernels.aot._nested` takes it."""
+        """The body as `kernels.aot._nested` takes one: its program, where its inputs come from, and where its results go."""
         return None if self.binding is None else self.binding.bound, takes, self.gives
 
 

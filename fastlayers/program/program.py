@@ -43,7 +43,7 @@ class Program(Segment):
         native: whether a NumPy fallback is an error (`require_native`).
         stored: weights that have been packed before, as `packed_arrays` named them.
         optimize: simplifies a branch before it is first walked: takes it, the constants around it, and the specs of values
-        around it.
+            around it.
         bodies: simplifies what a Loop and its kin run, in the same way.
         rounds: the most that the loops of one run may take together.
         most: the most bytes that one run may take; see `memory`.

@@ -40,7 +40,7 @@ class Weights:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they take, about."""
+        """The number of bytes that the packed weights take, about."""
         return sum(_bytes_of(packed) for packed in list(self._packed.values()))
 
     def pack(self, key: Any, kernel: str, arguments: Callable[[], tuple[Any, ...]]) -> Any:

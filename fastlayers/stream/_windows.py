@@ -41,7 +41,7 @@ def _slid(rw: Rewriter, node: Node, kinds: Sequence[Kind], kernel: tuple[int, ..
     time, get = rw.together(node, kinds[0]), node.attributes.get
     if time.axis == 0:  # every step is its own image
         together = rw.together(node, *kinds)
-        for name, kind in zip(node.inputs[3:], kinds[3:], strict=True):
+        for name, kind in zip(node.inputs[3:4], kinds[3:4], strict=True):
             if name and (kind.axis != 0 if isinstance(kind, Time) else (rw.shape(name) or (None,))[0] != 1):
                 rw.refuse(node, f"adds {name!r}, which is another one at every step")
         rw.append(node)
@@ -74,7 +74,7 @@ def _slid(rw: Rewriter, node: Node, kinds: Sequence[Kind], kernel: tuple[int, ..
     rw.add("StreamWindow", [node.inputs[0], state], wide, after, count,
            axis=time.axis, reach=reach, step=step, before=before, fill=fill)  # fmt: skip
     inputs = [wide, *node.inputs[1:]]
-    for i, kind in enumerate(kinds[3:], 3):
+    for i, kind in enumerate(kinds[3:4], 3):  # what is added; scales of the weights come after it
         if isinstance(kind, Time):
             if kind.axis != out_axis or kind.pace != made.pace:
                 rw.refuse(node, "adds values whose steps come at different times")

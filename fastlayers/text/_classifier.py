@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -54,6 +54,14 @@ class Classifier:
         """The network."""
         return self._network.model
 
+    @overload
+    def __call__(self, texts: str, top_k: int | None = ..., batch_size: int = ..., group: bool = ...) -> list[dict[str, Any]]: ...
+    @overload
+    def __call__(
+        self, texts: list[str], top_k: int | None = ..., batch_size: int = ..., group: bool = ...
+    ) -> list[list[dict[str, Any]]]: ...
+    @overload
+    def __call__(self, texts: Any, top_k: int | None = ..., batch_size: int = ..., group: bool = ...) -> Any: ...
     def __call__(self, texts: Any, top_k: int | None = 1, batch_size: int = 32, group: bool = True) -> Any:
         """Labels of texts, in their order, with the same bits alone and in any batch.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .._arguments import as_flag, shown
 from .._tuples import NamedTuple
@@ -23,6 +23,22 @@ from ._running import Running
 from ._sampling import Sampling
 from ._sequence import Event, Growing, Limits
 from ._tokens import Missing, special_tokens
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    class _How(TypedDict, total=False):
+        """Further arguments of `generate`, in calls whose result has a known type."""
+
+        top_k: int | None
+        top_p: float | None
+        min_p: float | None
+        repetition_penalty: float
+        seed: int | None
+        stop: str | list[str] | tuple[str, ...] | None
+        logprobs: None
+        ignore_eos: bool
+
 
 __all__ = ["Generation", "Generator"]
 
@@ -99,12 +115,12 @@ class Generator:
         """
         what = "encode"
         if isinstance(prompt, str):
-            found: list[int] = self._tokenizer.encode([prompt], cut=False)[0].ids
+            found: list[int] = self._tokenizer.encode([prompt])[0].ids
         elif _is_messages(prompt):
             if self._template is None:
                 raise FormatError(f"{what}: messages were given, and the folder has no chat template: expected a text or ids")
             text = self._template.render(list(prompt), variables)
-            found = self._tokenizer.encode([text], special=False, cut=False)[0].ids
+            found = self._tokenizer.encode([text], special=False)[0].ids
         else:
             ids = ids_of(prompt, what)
             if ids is None:
@@ -122,6 +138,33 @@ class Generator:
             raise DTypeError(f"decode: ids is {shown(ids)} of type {type(ids).__name__}: expected integers")
         return str(self._tokenizer.decode(found))
 
+    @overload
+    def generate(
+        self, prompt: str, max_tokens: int = ..., temperature: float = ..., *, stream: Literal[False] = ...,
+        **how: Unpack[_How],
+    ) -> str: ...  # fmt: skip
+    @overload
+    def generate(
+        self, prompt: str, max_tokens: int = ..., temperature: float = ..., *, stream: Literal[True],
+        **how: Unpack[_How],
+    ) -> Iterator[str]: ...  # fmt: skip
+    @overload
+    def generate(
+        self, prompt: list[str], max_tokens: int = ..., temperature: float = ..., *, stream: Literal[False] = ...,
+        **how: Unpack[_How],
+    ) -> list[str]: ...  # fmt: skip
+    @overload
+    def generate(
+        self, prompt: list[int], max_tokens: int = ..., temperature: float = ..., *, stream: Literal[False] = ...,
+        **how: Unpack[_How],
+    ) -> list[int]: ...  # fmt: skip
+    @overload
+    def generate(
+        self, prompt: Any, max_tokens: int = ..., temperature: float = ..., top_k: int | None = ...,
+        top_p: float | None = ..., min_p: float | None = ..., repetition_penalty: float = ...,
+        seed: int | None = ..., stop: Any = ..., stream: bool = ..., logprobs: int | None = ...,
+        ignore_eos: bool = ...,
+    ) -> Any: ...  # fmt: skip
     def generate(
         self,
         prompt: Any,

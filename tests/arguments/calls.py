@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.functional._declared import declared
 
 from ..graph.examples import EXAMPLES, Example
+from ..graph.examples._base import declared
 
 __all__ = ["Call", "functions", "of"]
 

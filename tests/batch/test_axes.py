@@ -236,8 +236,9 @@ def test_operators_that_mix_rows_are_called_mixing(name: str) -> None:
 WITHOUT = (
     "Adagrad Adam AdditiveAttention AffineGrid AlignAxes ArrayFeatureExtractor AttentionScores AttentionValues "
     "Bernoulli BlackmanWindow CenterCropPad Col2Im Compress Constant ConstantOfShape DFT DynamicQuantizeLSTM "
-    "DynamicQuantizeLinear DynamicQuantizeMatMul EyeLike FeatureVectorizer GroupQueryAttention "
-    "GroupQueryWindow HammingWindow HannWindow HardAttention HeadBias MaxRoiPool MaxUnpool MelWeightMatrix Momentum "
+    "DequantizeCodes DynamicQuantizeLinear DynamicQuantizeMatMul EyeLike FeatureVectorizer GroupQueryAttention "
+    "GroupQueryQuantized GroupQueryWindow "
+    "HammingWindow HannWindow HardAttention HeadBias MaxRoiPool MaxUnpool MelWeightMatrix Momentum "
     "Multinomial NegativeLogLikelihoodLoss NonMaxSuppression NonZero OverlapAdd PaddingMask Positions QLinearReduceMean "
     "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Range RoiAlign RotaryTables RotaryTablesAt ScatterND Shape "
     "SinusoidalEncoding Size SoftmaxCrossEntropyLoss StreamCut StreamFill StreamStart StreamWindow StringConstant "

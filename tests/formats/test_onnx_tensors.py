@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastlayers._codes import small_values
 from fastlayers.errors import Error, FormatError, LimitError, UnsupportedError
 from fastlayers.formats import load_weights
-from fastlayers.formats.onnx.elements import ELEMENTS, small_values, unpacked
+from fastlayers.formats.onnx.elements import ELEMENTS, unpacked
 from fastlayers.formats.onnx.wire import MAX_VARINT
 
 from ..each import each

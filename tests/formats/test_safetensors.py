@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastlayers._codes import float8_values
 from fastlayers.errors import Error, FormatError, LimitError, UnsupportedError
 from fastlayers.formats import load_weights
 from fastlayers.formats import safetensors as safetensors_reader
-from fastlayers.formats._arrays import float8_values
 
 from ..each import each
 from .build import Tensor, safetensors, safetensors_of, safetensors_raw

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.functional._declared import declared
 
 from .examples import EXAMPLES, Example
+from .examples._base import declared
 
 # Programs may choose other kernels than single calls do (fused, in other layouts), which round otherwise.
 TOLERANCE = 4e-6
 # Operations whose programs may hold a step that runs in numpy, and why.
-IN_NUMPY: dict[str, str] = {"pad": "four axes at once, and pads that take away on one side and add on the other"}
-IN_NUMPY["hard_attention"] = "a choice by numbers, which may be drawn: nobody runs it often"
+IN_NUMPY = {"hard_attention": "a choice by numbers, which may be drawn: nobody runs it often"}
 
 
 def names(example: Example) -> list[str]:

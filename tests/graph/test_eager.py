@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.functional._declared import declared
 from fastlayers.graph import eager
 from fastlayers.kernels import dispatch
 
 from .examples import EXAMPLES, Example
+from .examples._base import declared
 
 f = fl.functional
 # Functions without plans, and why.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastlayers._codes import CODES, values_of
 from fastlayers.ir.graph import Node
 from fastlayers.passes import optimize, quantized_weights
 from tests.program.graphs import graph, node, normal
@@ -93,6 +94,27 @@ def test_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert changed((2, 3), [*made, node("y = Gather(w, x)", axis=0)], constants, monkeypatch) == ["Gather"]
     constants["s"][0, 0] = np.nan
     assert changed((3, 64), [*made, node("y = MatMul(x, w)")], constants, monkeypatch) == ["Linear"]
+
+
+@pytest.mark.parametrize("kind", [name for name in CODES if name.startswith("FLOAT8")])
+def test_floats_of_eight_bits(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every code, NaN and infinity too; the same bits as with float32 of them."""
+    rng, block = np.random.default_rng(0), 32
+    q = rng.permutation(np.arange(64 * 20) % 256).astype(U8).reshape(64, 20)
+    finite = np.isfinite(values_of(kind))
+    for axis, codes in itertools.product((0, 1), (q, np.flatnonzero(finite).astype(U8)[q % finite.sum()])):
+        stored = np.ascontiguousarray(codes if axis == 0 else codes.T)
+        sizes = (2, 20) if axis == 0 else (20, 2)
+        constants = {"q": stored, "s": rng.uniform(0.01, 0.1, sizes).astype(np.float32), "c": normal(20)}
+        made = [node("w = DequantizeCodes(q, s)", axis=axis, block_size=block, codes=kind)]
+        last = node("y = MatMul(x, w)") if axis == 0 else node("y = Gemm(x, w, c)", transB=1)
+        assert changed((3, 64), [*made, last], constants, monkeypatch) == ["MatMulNBits"]
+        if axis:
+            assert changed((2, 5), [*made, node("y = Gather(w, x)")], constants, monkeypatch) == ["GatherBlockQuantized"]
+    weight = rng.integers(0, 100, (6, 5, 3, 3)).astype(U8)
+    made = [node("w = DequantizeCodes(q, s)", axis=0, codes=kind)]
+    after = changed((1, 5, 9, 8), [*made, node("y = Conv(x, w)")], {"q": weight, "s": np.ones(6, np.float32)}, monkeypatch)
+    assert after == ["Conv"]
 
 
 def test_a_table_and_a_product_share_their_bytes() -> None:

@@ -133,7 +133,7 @@ def others() -> Iterator[Small]:
     yield Small("linear", "", {"weight": floats(20, 10), "bias": floats(20)}, plain)
     packed = {"weight": bytes_of(20, 1, 8), "scale": floats(20, 1), "zero": floats(20, 1), "bias": floats(20)}
     call = {"x": floats(3, 10), "out": floats(3, 20), "mode": 0, "activation": IDENTITY}
-    yield Small("nbits", "", {**packed, "size": 10, "bits": 4}, call)
+    yield Small("nbits", "", {**packed, "size": 10, "bits": 4, "codes": None}, call)
     for inner in (3, 20):  # few values next to each other are taken as positions
         axes = (None, tables(4, 6), tables(5, 8))
         given = {"x": floats(3, 2, 4, 5, inner), "out": floats(3, 2, 6, 8, inner)}

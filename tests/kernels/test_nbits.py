@@ -23,11 +23,13 @@ SIZES = ((37, 100), (64, 256), (5, 15), (130, 700), (1, 1))  # columns, terms
 Weights = tuple[Any, ...]
 
 
-def weights(n: int, k: int, bits: int = 4, block: int = 32, zeros: Any = None, bias: bool = True) -> Weights:
-    """Arguments of `nbits_pack`. Zero points that are floats are no whole numbers."""
+def weights(
+    n: int, k: int, bits: int = 4, block: int = 32, zeros: Any = None, bias: bool = True, scale: Any = np.float32
+) -> Weights:
+    """Arguments of `nbits_pack`. Zero points that are floats are no whole numbers; scales are numbers of the dtype `scale`."""
     rng, blocks = np.random.default_rng(n * k + bits), -(-k // block)
     numbers = rng.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8)
-    scales = rng.uniform(0.5, 1.5, (n, blocks)).astype(np.float32)
+    scales = rng.uniform(0.5, 1.5, (n, blocks)).astype(scale).astype(np.float32)
     origin = None if zeros is None else rng.uniform(0, 1 << bits, (n, blocks)).astype(zeros)
     return numbers, scales, origin, rng.standard_normal(n).astype(np.float32) if bias else None, k, bits
 
@@ -48,10 +50,11 @@ def by_reference(x: np.ndarray, given: Weights, mode: int) -> np.ndarray:
 
 
 def every() -> Iterator[Weights]:
-    """All kinds of weights, awkward sizes by turns."""
+    """All kinds of weights, awkward sizes and scales that float16 holds by turns."""
     kinds = itertools.product((2, 4, 8), (16, 32, 64, 128, 256), ZEROS)
-    for (bits, block, zeros), (n, k) in zip(kinds, itertools.cycle(SIZES), strict=False):
-        yield weights(n, k, bits, block, zeros)
+    turns = itertools.product(SIZES, (np.float32, np.float16))
+    for (bits, block, zeros), ((n, k), scale) in zip(kinds, itertools.cycle(turns), strict=False):
+        yield weights(n, k, bits, block, zeros, scale=scale)
 
 
 @pytest.mark.without("reference")
@@ -66,7 +69,7 @@ def test_all_kinds_of_weights(mode: int, variant: str) -> None:
 @pytest.mark.without("reference")
 @pytest.mark.parametrize("mode", [EXACT, INTEGER])
 def test_bits_depend_on_no_batch_and_no_thread(mode: int, variant: str) -> None:
-    for given in (weights(*sizes, bits, 32, zeros) for sizes, bits, zeros in (((333, 700), 4, None), ((90, 1030), 8, np.uint8))):
+    for given in (weights(333, 700, scale=np.float16), weights(90, 1030, 8, 32, np.uint8)):
         x = rows(270, given[4])
         whole = product(x, given, mode)
         for m in (1, 2, 3, 4, 5, 8, 33):
@@ -83,8 +86,8 @@ def test_bits_depend_on_no_batch_and_no_thread(mode: int, variant: str) -> None:
 @pytest.mark.without("reference")
 def test_exact_sums_are_those_of_floats(variant: str) -> None:
     """The order of `linear`, with weights that are rounded once."""
-    for bits, zeros in itertools.product((2, 4, 8), ZEROS):
-        given = weights(50, 610, bits, 64, zeros)
+    for bits, zeros, scale in itertools.product((2, 4, 8), ZEROS, (np.float32, np.float16)):
+        given = weights(50, 610, bits, 64, zeros, scale=scale)
         with fl.kernels.use("reference"):
             packed = dispatch.kernel("nbits_pack")(*given)
         w = ((packed.numbers__nbt - packed.zero__nb[..., None]) * given[1][..., None]).reshape(50, -1)[:, :610]
@@ -93,6 +96,22 @@ def test_exact_sums_are_those_of_floats(variant: str) -> None:
             linear = dispatch.kernel("linear_pack")(np.ascontiguousarray(w), given[3])
             dispatch.kernel("linear")(x, linear, want, None, IDENTITY)
             np.testing.assert_array_equal(product(x, given, EXACT), want)
+
+
+@pytest.mark.parametrize("mode", [EXACT, INTEGER])
+def test_scales_take_two_bytes_where_these_hold_them(mode: int, variant: str) -> None:
+    """All or none: one scale that float16 lacks keeps all as they came. Subnormal ones and those below 0 are exact."""
+    numbers, scales, *rest = weights(40, 256, scale=np.float16)
+    scales[0, :3] = 2.0**-24, -1.5, 65504
+    for i, (odd, size) in enumerate(((0.0, 2), (1 + 2.0**-11, 4), (65536, 4), (2.0**-25, 4))):
+        scales[7, 1] = odd
+        given = (numbers, scales.copy(), *rest)
+        if variant != "reference":
+            panels = (-(-40 // 16)) * 16 * (256 // 32)  # blocks, those of columns that fill up the last panel with them
+            assert dispatch.kernel("nbits_pack")(*given).nbytes == panels * (16 + size), i
+        x = rows(5, 256)
+        want = by_reference(x, given, mode)
+        np.testing.assert_allclose(product(x, given, mode), want, rtol=0, atol=2e-6 * np.abs(want).max())
 
 
 def test_integer_sums_by_hand(variant: str) -> None:
@@ -153,6 +172,22 @@ def test_nothing_of_it(variant: str) -> None:
     assert product(rows(3, 64), none, INTEGER).shape == (3, 0)
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+def test_codes_are_looked_up(bits: int, variant: str) -> None:
+    """Of any rows, to the bit: as integers whose table says that they stand for themselves; sums of integers there are none."""
+    table = np.arange(1 << bits, dtype=np.float32) - (1 << bits - 1)
+    for block, (n, k), m in itertools.product((16, 32, 128), SIZES, (1, 3, 4, 5, 70)):
+        given, x = weights(n, k, bits, block), rows(m, k)
+        for mode in (EXACT, INTEGER):
+            np.testing.assert_array_equal(product(x, (*given, table), mode), product(x, given, EXACT))
+    odd = np.random.default_rng(1).standard_normal(1 << bits).astype(np.float32)
+    odd[3] = np.nan
+    given, x = (*weights(33, 100, bits, 32), odd), rows(5, 100)
+    want = by_reference(x, given, EXACT)
+    assert np.isnan(want).any() or bits == 8
+    np.testing.assert_allclose(product(x, given, EXACT), want, rtol=0, atol=1e-4)
+
+
 def _nan(array: np.ndarray) -> np.ndarray:
     array = array.copy()
     array[-1, -1] = np.nan
@@ -170,6 +205,8 @@ def _nan(array: np.ndarray) -> np.ndarray:
         (lambda w: (*w[:5], 3), ArgumentError, "bits is 3: expected 2, 4 or 8"),
         (lambda w: (w[0], _nan(w[1]), *w[2:]), ArgumentError, "scale has NaN"),
         (lambda w: (*w[:2], _nan(w[2]), *w[3:]), ArgumentError, "zero has NaN"),
+        (lambda w: (*w, np.zeros(16, np.float32)), ArgumentError, "16 codes of float32 for 4 bits: .* no zero points"),
+        (lambda w: (*w[:2], None, *w[3:], np.zeros(15, np.float32)), ArgumentError, "15 codes"),
     ],
 )
 def test_what_is_refused(change: Any, error: type[Error], text: str, variant: str) -> None:

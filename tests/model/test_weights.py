@@ -10,12 +10,17 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import cli
+from fastlayers.errors import ArgumentError, ShapeError
 from fastlayers.ir.graph import Graph, Node, Value
+from fastlayers.kernels import dispatch
+from fastlayers.kernels.halves import narrowed, widened
+from fastlayers.kernels.table import HALVES
 from fastlayers.operators.quantized.blocks import unpacked
-from fastlayers.passes.few_bits import BLOCK, LEAST, quantized
+from fastlayers.passes.few_bits import BLOCK, LEAST, _by_numpy, quantized
 
 RNG = np.random.default_rng(0)
 F32 = np.dtype(np.float32)
+BITS = {"int8": 8, "int4": 4}
 WORDS = ("bfloat16", "float16", "int8", "int4")
 
 
@@ -46,6 +51,85 @@ def test_no_weight_is_off_by_more_than_half_of_its_blocks_scale(bits: int, n: in
     assert (steps <= np.abs(weight).max() / ((1 << (bits - 1)) - 1) * (1 + 1e-6)).all()
     np.testing.assert_allclose(found.rounded[1], off.max(), rtol=1e-4)
     np.testing.assert_allclose(found.rounded[0], np.linalg.norm(off) / np.linalg.norm(weight), rtol=1e-4)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_the_compiled_engine_makes_the_numbers_of_numpy(bits: int) -> None:
+    if dispatch.engine() is None:
+        pytest.skip("the compiled engine is not built here")
+    for n, k in ((1, 1), (5, 32), (37, 100), (33, 70), (16, 31), (300, 257)):
+        bytes_ = np.zeros(4 * n * k + 1, np.uint8)
+        shifted = bytes_[1:].view(np.float32).reshape(n, k)  # at an odd address, as a file may have it
+        shifted[...] = normal(n, k)
+        for weight in (normal(n, k), normal(k, n).T, shifted, normal(n, 2 * k)[:, ::2]):
+            weight[0, :3] = (-1, 1, 0)[:k]
+            got, want = quantized(weight, bits), _by_numpy(weight, bits)
+            np.testing.assert_array_equal(got.numbers, want.numbers)
+            np.testing.assert_array_equal(got.scales, want.scales)
+            np.testing.assert_allclose(got.rounded, want.rounded, rtol=1e-4)
+        for lost in (np.nan, np.inf, -np.inf):
+            weight[-1, -1] = lost
+            assert quantized(weight, bits) is None
+            assert _by_numpy(weight, bits) is None
+
+
+def stored(model: fl.Model) -> dict[str, np.ndarray]:
+    return dict(model._main.whole_graph().constants)
+
+
+@pytest.mark.parametrize("op", ["Gather", "Embedding"])
+@pytest.mark.parametrize("word", WORDS)
+def test_tables_have_few_bits_and_share_them_with_products(op: str, word: str, tmp_path: Path, variant: str) -> None:
+    """Rows of a table, which turned is the matrix of a product too, as in language models."""
+    table = normal(600, 64)
+    nodes = [
+        Node(op, ("t", "i"), ("e",), {}),
+        Node("Transpose", ("t",), ("w",), {"perm": (1, 0)}),
+        Node("MatMul", ("e", "w"), ("y",), {}),
+    ]
+    made = Graph(
+        (Value("i", (2, 3), np.dtype(np.int64)),), (Value("e", None, F32), Value("y", None, F32)), tuple(nodes), {"t": table}
+    )
+    fl.Model(made).save(tmp_path / "plain.safetensors")
+    model, ids = fl.load(tmp_path / "plain.safetensors", weights=word), np.array([[0, 599, 3], [17, 5, 5]])
+    rows, products = model(ids)
+    few = BITS.get(word)
+    if few:
+        found = quantized(table, few)
+        want = whole(found.numbers, found.scales, few, 64)[ids].astype(np.float32)
+    else:
+        half = HALVES[word]
+        want = widened(narrowed(table, half), half)[ids]
+    np.testing.assert_array_equal(rows, want)
+    assert 1e-6 < np.abs(rows - table[ids]).max() < 0.1
+    sizes = {"int8": 1.125, "int4": 0.625}.get(word, 2) * table.size
+    assert sum(a.nbytes for a in stored(model).values()) <= sizes + 64, "product and table share what they read"
+    np.testing.assert_allclose(products, fl.load(tmp_path / "plain.safetensors")(ids)[1], rtol=0, atol=0.1)
+    model.save(tmp_path / "few.safetensors")
+    assert (tmp_path / "few.safetensors").stat().st_size < sizes + 4096
+    for got, expected in zip(fl.load(tmp_path / "few.safetensors")(ids), (rows, products), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    assert "38.4 k" in model.summary([(2, 3)]) or word in model.summary([(2, 3)])
+    ids[0, 0] = -1
+    if op == "Gather":
+        np.testing.assert_array_equal(model(ids)[0][0, 0], rows[0, 1])
+    elif few:
+        with pytest.raises(ShapeError, match=r"id -1 is out of range: expected 0 to 599"):
+            model(ids)
+
+
+def test_what_is_compiled_takes_weights() -> None:
+    net = fl.Sequential(fl.Embedding(500, 64), fl.Linear(64, 300))
+    net.load_state_dict({"0.weight": normal(500, 64), "1.weight": normal(300, 64), "1.bias": normal(300)})
+    given = fl.graph.Input("ids", ("n",), np.int64)
+    ids = np.array([3, 499, 0])
+    want = fl.compile(net, given)(ids)
+    for word in WORDS:
+        model = fl.compile(net, given, weights=word)
+        assert 1e-6 < np.abs(model(ids) - want).max() < 0.3
+        assert max(a.nbytes for a in stored(model).values()) < 4 * 300 * 64 or word in HALVES
+    with pytest.raises(ArgumentError, match="compile: weights is 'int5'"):
+        fl.compile(net, given, weights="int5")
 
 
 def test_the_same_numbers_on_any_number_of_threads() -> None:

@@ -92,11 +92,43 @@ def test_integer_products_are_near_those_of_onnxruntime(bits: int, variant: str)
             np.testing.assert_array_equal(*strict)
 
 
+@pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"])
+def test_floats_of_eight_bits_stay_so(kind: str) -> None:
+    """From the file's bytes to the kernel, against ONNX's reference; never as float32 of the whole matrix."""
+    reference, number = pytest.importorskip("onnx.reference"), getattr(TensorProto, kind)
+    rng, (k, n), block = np.random.default_rng(number), (256, 160), 32
+    codes = rng.integers(0, 120, (k, n)).astype(np.uint8)
+    codes += (rng.integers(0, 2, (k, n)) << 7).astype(np.uint8)
+    codes[codes == 0x80] = 0  # NaN of some
+    scales = rng.uniform(0.5, 1.5, (k // block, n)).astype(np.float32)
+    zero = helper.make_tensor("z", number, scales.shape, bytes(scales.size), raw=True)
+    tensors = [
+        helper.make_tensor("w", number, codes.shape, codes.tobytes(), raw=True),
+        onnx.numpy_helper.from_array(scales, "s"),
+        zero,
+    ]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["f"], axis=0, block_size=block),
+        helper.make_node("MatMul", ["x", "f"], ["y"]),
+    ]
+    given, made = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", ("m", k)), ("y", None))
+    )
+    opsets = [helper.make_opsetid("", 23)]
+    proto = helper.make_model(helper.make_graph(nodes, "g", [given], [made], tensors), opset_imports=opsets, ir_version=11)
+    model = fl.load(proto.SerializeToString())
+    assert [a.dtype for a in model._main.whole_graph().constants.values() if a.size >= codes.size] == [np.uint8]
+    for m in (1, 6):
+        x = rng.standard_normal((m, k)).astype(np.float32)
+        want = reference.ReferenceEvaluator(proto).run(None, {"x": x})[0]
+        np.testing.assert_allclose(model(x), want, rtol=0, atol=2e-6 * np.abs(want).max())
+
+
 @pytest.mark.parametrize("kind", [0, 1])
 def test_products_of_sixteen_numbers_are_those_of_onnxruntime(kind: int, variant: str) -> None:
+    """Also where a block has terms of two columns. With transB=0 it gives what is in its memory by chance."""
     rng = np.random.default_rng(kind)
-    """With transB=0 it gives what is in its memory by chance."""
-    for block, (n, k) in itertools.product((16, 64, 256), ((33, 100), (7, 31), (64, 512))):
+    for block, (n, k) in itertools.product((16, 64, 256), ((33, 100), (7, 31), (64, 512), (40, 64))):
         packed = rng.integers(0, 256, -(-n * k // 2)).astype(np.uint8)
         largest = rng.uniform(0.1, 2, -(-n * k // block)).astype(np.float32)
         attributes = {"K": k, "N": n, "block_size": block, "quant_type": kind}

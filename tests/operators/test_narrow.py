@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastlayers._codes import float8_values, small_values
 from fastlayers.errors import DTypeError, UnsupportedError
-from fastlayers.formats._arrays import float8_values
-from fastlayers.formats.onnx.elements import ELEMENTS, small_values
+from fastlayers.formats.onnx.elements import ELEMENTS
 from fastlayers.formats.onnx.graph import to_graph
 from fastlayers.ir.graph import Graph, Value
 from fastlayers.model.feeds import convert

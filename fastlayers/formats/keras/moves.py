@@ -210,7 +210,7 @@ def take(b: Build, x: Tensor, indices: Any, axis: Any = None) -> Tensor:
 
 @put("TakeAlongAxis")
 def take_along_axis(b: Build, x: Tensor, indices: Any, axis: Any = None) -> Tensor:
-    """Values at positions that each have their own."""
+    """Values picked along an axis, by a position for each place of the result."""
     if axis is None:
         raise Refused("take_along_axis without an axis")
     return b.op("GatherElements", x, b.cast(_integers(b, indices), INT64), axis=x.axis(axis))

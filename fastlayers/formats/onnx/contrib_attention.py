@@ -108,16 +108,20 @@ def attended(n: Nodes, q: str, k: str, v: str, mask: str | None, past: str | Non
 
 def _grouped(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     given = node.attributes
-    inputs = (*node.inputs, *(None,) * 16)[:16]
+    inputs, window = (*node.inputs, *(None,) * 17)[:17], given.get("sliding_window_cache", 0)
+    kinds = [given.get(name, "NONE") for name in ("k_quant_type", "v_quant_type")]
+    few, wrong = kinds != ["NONE", "NONE"], [kind for kind in kinds if kind not in ("PER_TENSOR", "PER_CHANNEL")]
     refuse(
-        node, **{"quantized keys or values": inputs[12] or inputs[13], "norms of queries and keys": inputs[14] or inputs[15]},
-        kv_cache_bit_width=given.get("kv_cache_bit_width", 0),
-        k_quant_type=given.get("k_quant_type", "NONE") != "NONE", v_quant_type=given.get("v_quant_type", "NONE") != "NONE",
+        node, query_seqlens=inputs[16],
+        **{"norms of queries and keys": inputs[14] or inputs[15], "a window of quantized keys": window and few},
+        **{f"k_quant_type, v_quant_type of {', '.join(kinds)}": few and wrong},
+        **{"scales or bits of keys that are not quantized": not few and (inputs[12] or given.get("kv_cache_bit_width", 0))},
     )  # fmt: skip
     kept = ("causal", "do_rotary", "kv_num_heads", "local_window_size", "num_heads", "qk_output", "rotary_interleaved", "scale",
             "smooth_softmax", "softcap")  # fmt: skip
-    op = "GroupQueryWindow" if given.get("sliding_window_cache", 0) else node.op
-    return [Node(op, node.inputs, node.outputs, {name: given[name] for name in kept if name in given})]
+    op = "GroupQueryQuantized" if few else "GroupQueryWindow" if window else node.op
+    words = {"bits": given.get("kv_cache_bit_width", 0)} if few else {}
+    return [Node(op, node.inputs, node.outputs, {**{name: given[name] for name in kept if name in given}, **words})]
 
 
 def _rotary(node: Node, version: int, make: GraphBuilder) -> list[Node]:
@@ -131,8 +135,9 @@ def _rotary(node: Node, version: int, make: GraphBuilder) -> list[Node]:
 
 _HEADS = "mask_filter_value:f num_heads:i! scale:f unidirectional:i"
 _GROUPED = (
-    "causal:i do_rotary:i k_quant_type:s kv_cache_bit_width:i kv_num_heads:i! local_window_size:i num_heads:i! "
-    "qk_norm_epsilon:f qk_output:i rotary_interleaved:i scale:f sliding_window_cache:i smooth_softmax:i softcap:f v_quant_type:s"
+    "causal:i do_rotary:i k_norm_epsilon:f k_quant_type:s kv_cache_bit_width:i kv_num_heads:i! local_window_size:i num_heads:i! "
+    "q_norm_epsilon:f qk_norm_epsilon:f qk_output:i rotary_interleaved:i scale:f sliding_window_cache:i smooth_softmax:i "
+    "softcap:f v_quant_type:s"
 )
 ATTENTION: Table = {
     "Attention": (
@@ -140,7 +145,7 @@ ATTENTION: Table = {
         _attention,
     ),
     "QAttention": (schema(5, 9, 2, f"{_HEADS} do_rotary:i past_present_share_buffer:i"), _quantized),
-    "GroupQueryAttention": (schema(7, 16, 4, _GROUPED), _grouped),
+    "GroupQueryAttention": (schema(7, 17, 4, _GROUPED), _grouped),
     "MultiHeadAttention": (schema(1, 10, 4, _HEADS), _multi_head),
     "RotaryEmbedding": (
         schema(4, 4, 1, "interleaved:i is_packed_batching:i num_heads:i rotary_embedding_dim:i scale:f"),

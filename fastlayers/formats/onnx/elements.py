@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..._codes import small_values
 from ..._tuples import NamedTuple
 from .._arrays import Array, Codec, codec, widen_bfloat16, widen_float8
 
@@ -25,7 +25,6 @@ FIELD_NAMES = {
 STRING, BOOL = 8, 9
 
 _BLOCK = 3 << 12  # packed bytes unpacked at once; whole groups of three
-_EXPONENT_BITS = {"FLOAT4E2M1": 2, "FLOAT6E2M3": 2, "FLOAT6E3M2": 3}
 
 
 class Elements(NamedTuple):
@@ -51,28 +50,6 @@ class Elements(NamedTuple):
     def size(self, count: int) -> int:
         """The bytes of `count` elements in raw_data."""
         return (count * self.bits + 7) >> 3
-
-
-@functools.cache
-def small_values(name: str, bits: int) -> Array:
-    """The value of each code of a type of less than a byte (OCP Microscaling formats: no infinity and no NaN)."""
-    codes = np.arange(1 << bits)
-    if name.startswith("UINT"):
-        table: Array = codes.astype(np.uint8)
-    elif name.startswith("INT"):
-        table = (codes - ((codes >> (bits - 1)) << bits)).astype(np.int8)
-    else:
-        exponent_bits = _EXPONENT_BITS[name]
-        mantissa_bits = bits - 1 - exponent_bits
-        exponent = (codes >> mantissa_bits) & ((1 << exponent_bits) - 1)
-        mantissa = codes & ((1 << mantissa_bits) - 1)
-        implicit = np.where(exponent > 0, 1 << mantissa_bits, 0)
-        bias = (1 << (exponent_bits - 1)) - 1
-        power = (np.maximum(exponent, 1) - (bias + mantissa_bits)).astype(np.int32)
-        values = np.ldexp((implicit + mantissa).astype(np.float64), power)
-        table = np.copysign(values, np.where(codes >> (bits - 1), -1.0, 1.0)).astype(np.float32)
-    table.flags.writeable = False
-    return table
 
 
 def unpacked(raw: Array, bits: int) -> Array:

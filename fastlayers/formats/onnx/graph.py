@@ -18,7 +18,7 @@ from .._refused import times, unsupported
 from ..source import quote
 from .canonical import Called, canonical, check_counts, complaints, name_of
 from .elements import ELEMENTS
-from .narrow import Narrowed, told
+from .narrow import Narrowed, coded, told
 from .proto import in_place
 from .schema import CONSTANT_DTYPES, is_graph
 
@@ -54,6 +54,7 @@ class _Converter:
         self.refused: Counter[str] = Counter()
         self.names = Names()
         self.narrow = Narrowed()
+        self.coded: dict[str, str] = {}
 
     # ---- graphs -------------------------------------------------------------------------------------------------------
 
@@ -77,7 +78,8 @@ class _Converter:
                 name = self.define(value.name, scope, own, outermost)
                 self.narrow.note(name, types.get(value.name, 0))
                 inputs.append(self.value(name, value, "input"))
-        for key, array in in_place(proto.initializers):
+        kinds = coded(proto) if outermost else {}
+        for key, array in in_place(proto.initializers, kinds):
             if array is not None and array.dtype.kind == "O":
                 e.nodes.append(self.strings(self.define(key, scope, own, outermost), array))
                 continue
@@ -86,6 +88,8 @@ class _Converter:
                 array = np.zeros(0, np.float32)
             name = self.define(key, scope, own, outermost)
             self.narrow.note(name, types.get(key, 0))
+            if key in kinds and array.dtype == np.uint8:
+                self.coded[name] = kinds[key]
             e.constants[name] = read_only(array)
         for node in proto.nodes:
             e.nodes.extend(self.node(node, e, scope, own, outermost, types))
@@ -141,6 +145,11 @@ class _Converter:
             self.narrow.node(op, inputs, outputs, attributes)
         if op == "Constant" and not domain:
             yield from self.constant_node(e, outputs, attributes)
+            return
+        if op == "DequantizeLinear" and inputs[0] in self.coded:
+            words = {"axis": 1, "block_size": 0, **attributes, "codes": self.coded[inputs[0]]}
+            words.pop("output_dtype", None)
+            yield Node("DequantizeCodes", tuple(inputs[:2]), outputs, words)
             return
         try:
             node = self.narrow.settled(Node(op, inputs, outputs, attributes))

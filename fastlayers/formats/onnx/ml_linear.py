@@ -38,7 +38,7 @@ def linear_classifier(node: Node, version: int, make: Any) -> list[Node]:
     nodes, labels = Nodes(node, make), labels_of(node, "classlabels_ints")
     intercepts = floats_of(node, "intercepts")
     transform = node.attributes.get("post_transform", "NONE")
-    if not intercepts.size:  # the attribute may be left out; then coefficients say nothing of how many rows they are
+    if not intercepts.size:  # left out: as many zeros as there are classes, since coefficients are flat
         intercepts = np.zeros(len(labels), np.float32)
     count = len(intercepts)
     if count > 1 and count != len(labels):

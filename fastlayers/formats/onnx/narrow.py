@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from ..._codes import CODES
 from ...errors import UnsupportedError
 from ...ir.graph import Graph, Node
 from ...operators.narrow import NARROW
 from .elements import ELEMENTS
+from .schema import is_graph
 
-__all__ = ["Narrowed", "told"]
+__all__ = ["Narrowed", "coded", "told"]
 
 NUMBERS = {kind.name: number for number, kind in ELEMENTS.items() if number in NARROW}
 # Operators whose first result has another type than their first input: the attribute that says which one, if it is given (""
@@ -43,6 +47,25 @@ def told(graph: Any) -> dict[str, int]:
     infos = (*graph.inputs, *getattr(graph, "value_info", {}).values(), *graph.outputs)
     found = {info.name: getattr(info, "elem_type", 0) for info in infos}
     return {**found, **{name: NUMBERS.get(kind, 0) for name, kind in getattr(graph, "widened", {}).items()}}
+
+
+def coded(graph: Any) -> dict[str, str]:
+    """The initializers of floats of 8 bits that DequantizeLinear alone reads, with their types: those need not become float32.
+
+    Scales must be known and float32, zero points be left out or zeros. None where a graph within may read them.
+    """
+    found = {name: kind for name, kind in getattr(graph, "widened", {}).items() if kind in CODES and name in graph.initializers}
+    found = {name: kind for name, kind in found.items() if name not in {v.name for v in graph.outputs}}
+    for node in graph.nodes if found else ():
+        if any(is_graph(value) for value in node.attributes.values()):
+            return {}
+        plain = node.op_type == "DequantizeLinear" and node.domain in ("", "ai.onnx") and len(node.inputs) > 1
+        scale, zero = (graph.initializers.get(name) if name else None for name in (*node.inputs, "", "", "")[1:3])
+        plain = plain and scale is not None and scale.dtype == np.float32 and node.attributes.get("output_dtype", 0) in (0, 1)
+        plain = plain and (not any(node.inputs[2:3]) or (zero is not None and not zero.any()))
+        for name in node.inputs[1:] if plain else node.inputs:
+            found.pop(name, None)
+    return found
 
 
 class Narrowed:

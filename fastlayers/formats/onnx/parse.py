@@ -13,7 +13,6 @@ from typing import Any
 
 from ...errors import FormatError, LimitError
 from ..budget import Budget
-from ..elsewhere import TENSORFLOW
 from ..source import Source, quote
 from .proto import EMPTY, FunctionProto, GraphProto, Model, NodeProto, Place, Reference, ValueInfo, frozen
 from .runs import FLOAT_ITEM, INT_ITEM, STRING_ITEM, floats_at, integers_at, strings_at
@@ -109,6 +108,8 @@ class Parser(ValueParser):
             else:
                 skip(tag, _MODEL, where)
         if graph is None:
+            from ..elsewhere import TENSORFLOW
+
             raise FormatError(f"{where}: is an ONNX model without a graph: truncated? Or of TensorFlow: {TENSORFLOW}")
         # The operator sets come after the graph in the file, but its nodes are bound to them.
         opsets = self._opsets(listed[8], where)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -112,14 +112,15 @@ class Pending:
     """An array that is made when it is first asked for: a copy of bytes that are checked already, its memory paid for.
 
     `unaligned`: the same elements where they are stored, at an odd address; None where they need more than an aligned copy.
+    `codes`: the bytes of floats of 8 bits; None of other elements.
     """
 
-    __slots__ = ("_array", "_make", "unaligned")
+    __slots__ = ("_array", "_make", "codes", "unaligned")
 
-    def __init__(self, make: Callable[[], Array], unaligned: Array | None = None) -> None:
+    def __init__(self, make: Callable[[], Array], unaligned: Array | None = None, codes: Array | None = None) -> None:
         self._make: Callable[[], Array] | None = make
         self._array: Array | None = None
-        self.unaligned = unaligned
+        self.unaligned, self.codes = unaligned, codes
 
     def array(self) -> Array:
         """The array. Two threads that both ask first may get two arrays with the same content."""
@@ -176,10 +177,14 @@ def stored(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return values.stored() if type(values) is Lazy else values
 
 
-def in_place(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The values with their names; those that lack nothing but alignment as they are stored, without a copy."""
+def in_place(values: Mapping[str, Any], codes: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
+    """The values with their names; those that lack nothing but alignment as they are stored, without a copy, and so the bytes of
+    `codes`.
+    """
     for name, value in stored(values).items():
-        if type(value) is Pending:
+        if type(value) is Pending and name in codes and value.codes is not None:
+            yield name, value.codes
+        elif type(value) is Pending:
             yield name, value.array() if value.unaligned is None else value.unaligned
         else:
             yield name, value

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from ..._codes import small_values
 from ..._tuples import NamedTuple
 from ...errors import FormatError, LimitError, UnsupportedError
 from .._arrays import MAX_RANK, Array, Codec, codec, count_bytes, decode
@@ -26,7 +27,6 @@ from .elements import (
     STRING,
     STRING_DATA,
     Elements,
-    small_values,
 )
 from .proto import Pending, Place
 
@@ -138,9 +138,9 @@ def _of_bytes(
     paid = functools.partial(Budget, taken, "the same call")
     # Weights are copied once more when they are packed: a graph does without this copy (`proto.in_place`).
     plain = kind.widen is None and kind.stored.isnative and kind.stored.kind == "f"
-    return Pending(
-        lambda: decode(view, kind, shape, paid(), where), np.frombuffer(view, kind.stored).reshape(shape) if plain else None
-    )
+    coded = kind.widen is not None and kind.result.kind == "f" and kind.stored.itemsize == 1 and nbytes == math.prod(shape)
+    held = np.frombuffer(view, kind.stored).reshape(shape) if plain or coded else None
+    return Pending(lambda: decode(view, kind, shape, paid(), where), held if plain else None, held if coded else None)
 
 
 def _of_integers(kind: Elements, shape: tuple[int, ...], payload: Payload, budget: Budget, where: object) -> Array:

@@ -68,7 +68,7 @@ class ValueParser:
         self._messages_left = 0
 
     def _count(self, messages: int = 1) -> None:
-        """To be called for every message and item that something is retained of."""
+        """Counts messages and items of which something stays in memory, against what the description may take."""
         self._messages_left -= messages
         if self._messages_left < 0:
             batches = -(self._messages_left // _BATCH)

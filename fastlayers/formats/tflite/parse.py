@@ -148,7 +148,7 @@ class _Parser:
         return Operator(name, inputs, outputs, self.options(table, name), version, table.data(5), self.unknown(table, name))
 
     def count(self, inputs: int, what: str) -> None:
-        """Counts a tensor or an operator."""
+        """Counts a tensor or an operator, with so many inputs, against the limits of a file."""
         self.left -= 1
         if self.left < 0:
             raise LimitError(f"{self.where}: has more than {MOST} tensors and operators")

@@ -16,7 +16,7 @@ LOOKS = "a zip archive with data.pkl in a folder, or torch's magic number"
 
 
 def sniff(source: Source) -> bool:
-    """Whether it is what torch.save or torch.jit.save wrote, since version 1.6 or before."""
+    """Whether torch.save or torch.jit.save wrote it, in the format of version 1.6 on or in the one before."""
     if source.starts_with(b"PK\x03\x04"):
         from . import archive
 

@@ -30,8 +30,7 @@ cdef struct Runs:
     int64_t count, block, room
 
 cdef Runs no_runs(fl_run *runs, int64_t *first) noexcept nogil
-cdef void add_run(Runs *list, int64_t offset, int64_t length) noexcept nogil
-cdef void add_gap(Runs *list, int64_t length) noexcept nogil  # so many terms that are left out
+cdef void add_run(Runs *list, int64_t offset, int64_t length) noexcept nogil  # below 0: so many terms that are left out
 cdef void end_runs(Runs *list) noexcept nogil
 
 # Blocks of K; one even of a sum without terms, for its epilogue.

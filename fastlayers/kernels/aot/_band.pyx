@@ -60,40 +60,21 @@ cdef Runs no_runs(fl_run *runs, int64_t *first) noexcept nogil:
 
 cdef void add_run(Runs *list, int64_t offset, int64_t length) noexcept nogil:
     cdef fl_run *last
-    cdef int64_t take
-    while length > 0:
+    cdef int64_t take, sign = -1 if length < 0 else 1, rest = sign * length
+    while rest > 0:
         if list.room == 0:
             list.block += 1
             list.first[list.block] = list.count
             list.room = FL_KC
-        take = min(length, list.room)
+        take = min(rest, list.room)
         last = &list.runs[list.count - 1]
-        if list.count > list.first[list.block] and last.length > 0 and last.offset + last.length == offset:
-            last.length += take
+        if list.count > list.first[list.block] and sign * last.length > 0 and (sign < 0 or last.offset + last.length == offset):
+            last.length += sign * take
         else:
-            list.runs[list.count].offset, list.runs[list.count].length = offset, take
+            list.runs[list.count].offset, list.runs[list.count].length = offset, sign * take
             list.count += 1
-        offset += take
-        length -= take
-        list.room -= take
-
-
-cdef void add_gap(Runs *list, int64_t length) noexcept nogil:
-    cdef fl_run *last
-    cdef int64_t take
-    while length > 0:
-        if list.room == 0:
-            list.block += 1
-            list.first[list.block] = list.count
-            list.room = FL_KC
-        take = min(length, list.room)
-        last = &list.runs[list.count - 1]
-        if list.count > list.first[list.block] and last.length < 0:
-            last.length -= take
-        else:
-            list.runs[list.count].offset, list.runs[list.count].length = 0, -take
-            list.count += 1
-        length -= take
+        offset += take if sign > 0 else 0
+        rest -= take
         list.room -= take
 
 

@@ -36,6 +36,9 @@ cdef int limit_threads(int most) noexcept nogil
 # Runs the tasks on `threads` (a result of `workers`) threads.
 cdef void parallel(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil
 cdef void parallel_whole(fl_task_fn fn, void *context, int64_t tasks, int threads) noexcept nogil
+# Runs the tasks of a job with `each` bytes of scratch for every thread, whose address is put into the job (`memory`) and is released
+# after them. Returns 0, or -1 where there is no memory.
+cdef int with_scratch(fl_task_fn fn, void *job, char **memory, int64_t each, int64_t tasks, double work) noexcept nogil
 # Steps that follow each other, each cut into at most FL_LOCKSTEP_PARTS parts, as one job.
 cdef void lockstep(fl_part_fn fn, void *context, int64_t steps, int parts, int threads) noexcept nogil
 # Brackets jobs that follow each other closely: in between, workers stay awake for some microseconds. Every begin has its end.

@@ -178,6 +178,18 @@ cdef void parallel_whole(fl_task_fn fn, void *context, int64_t tasks, int thread
     fl_parallel_whole(fn, context, tasks, threads)
 
 
+cdef int with_scratch(fl_task_fn fn, void *job, char **memory, int64_t each, int64_t tasks, double work) noexcept nogil:
+    cdef int threads = workers(tasks, work)
+    if tasks == 0:
+        return 0
+    memory[0] = <char *>alloc(threads * each)
+    if memory[0] == NULL:
+        return -1
+    parallel(fn, job, tasks, threads)
+    release(memory[0])
+    return 0
+
+
 cdef void lockstep(fl_part_fn fn, void *context, int64_t steps, int parts, int threads) noexcept nogil:
     fl_lockstep(fn, context, steps, parts, threads)
 

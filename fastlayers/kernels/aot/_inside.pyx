@@ -10,7 +10,7 @@ output's place alone. Weights that are not finite would make NaN of zeros: with 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from ._band cimport Runs, add_gap, add_run, blocks_of, end_runs, multiply, no_runs
+from ._band cimport Runs, add_run, blocks_of, end_runs, multiply, no_runs
 from ._engine cimport fl_block, fl_epilogue, fl_run, need
 from ._space cimport even, rounded, width_of
 from .gemm cimport columns_size, panels_size
@@ -56,7 +56,7 @@ cdef void add_taps(Runs *list, const int64_t *kernel, const Stretch *z, const St
                 if z.first <= i < z.stop and y.first <= j < y.stop and x.first <= k < x.stop:
                     add_run(list, i * apart[0] + j * apart[1] + k * apart[2], length)
                 else:
-                    add_gap(list, length)
+                    add_run(list, 0, -length)
 
 
 cdef inline int64_t taps(const Stretch *s) noexcept nogil:
@@ -90,7 +90,7 @@ cdef int plan_inside(Inside *job, int64_t images, bint residual, void **lists) e
     numbers = kinds[0] * kinds[1] * kinds[2]
     job.blocks = blocks_of(job.k)
     job.room = job.kernel[0] * job.kernel[1] * job.kernel[2] + job.blocks
-    # All of depth's taps count here: leaving these out takes no pieces.
+    # The share is of taps in a plane: those that depth leaves out need no pieces, so they do not count.
     most_left = 0.85 * job.kernel[1] * job.kernel[2]
     if job.groups > 1 and job.band.last:
         most_left += COPY * <double>(job.stride[1] * job.stride[2]) / (max(job.band.ig, <int64_t>1) * panels_size(job.og, 1))

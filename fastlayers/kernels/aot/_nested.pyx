@@ -70,7 +70,7 @@ cdef struct Body:
 
 
 cdef int run_body(const Body *body, void *arena, void *const *inputs, void *const *results) noexcept nogil:
-    """Runs a body once; 0, or what has failed. Where its run is to end early, what is left of it is left out."""
+    """Runs a body once and returns 0, or the code of what failed. A run that is told to end early skips the steps that are left."""
     cdef void *bases[MOST_BASES]
     cdef Code one
     cdef int i, at = FIRST + body.inputs, failed

@@ -6,7 +6,7 @@ A task makes rows of bins of one image (channels-last), or all bins of some plan
 from libc.stdint cimport int64_t
 cimport numpy as cnp
 
-from ._engine cimport alloc, fl_bins, fl_kernels, level, need, parallel, release, workers
+from ._engine cimport fl_bins, fl_kernels, level, need, with_scratch
 from ._space cimport rounded
 from ._step cimport Kept, make_step, run_plan
 from .pooling cimport pooling
@@ -43,16 +43,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 
 cdef int run_adaptive(const void *plan, void *const *operands) noexcept nogil:
     cdef Job job = (<const Job *>plan)[0]
-    cdef int threads = workers(job.tasks, job.work)
-    if job.tasks == 0:
-        return 0
     job.x, job.out = <const float *>operands[0], <float *>operands[1]
-    job.memory = <char *>alloc(threads * job.scratch)
-    if job.memory == NULL:
-        return -1
-    parallel(task, &job, job.tasks, threads)
-    release(job.memory)
-    return 0
+    return with_scratch(task, &job, &job.memory, job.scratch, job.tasks, job.work)
 
 
 cdef int64_t *lay(int64_t *to, int64_t size, int64_t out) noexcept nogil:

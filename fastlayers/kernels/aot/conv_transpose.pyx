@@ -20,7 +20,7 @@ import numpy as np
 from ._band cimport Band, Runs, add_run, blocks_of, end_runs, fill, multiply, no_runs
 from ._engine cimport (
     FL_KC, FL_PANEL,
-    alloc, copied, fl_block, fl_epilogue, fl_run, hands, level, need, parallel, release, workers,
+    copied, fl_block, fl_epilogue, fl_run, hands, level, need, release, with_scratch,
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
 from ._space cimport even, rounded, shared, width_of
@@ -442,16 +442,8 @@ cdef int plan_conv_transpose(Job *job, void **owned, PackedConvTranspose packed,
 cdef int run_conv_transpose(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, out."""
     cdef Job job = (<const Job *>plan)[0]
-    cdef int threads = workers(job.tasks, job.work)
-    if job.tasks == 0:
-        return 0
     job.x, job.out = <const float *>operands[0], <float *>operands[1]
-    job.scratch = <char *>alloc(threads * job.scratch_size)
-    if job.scratch == NULL:
-        return -1
-    parallel(task, &job, job.tasks, threads)
-    release(job.scratch)
-    return 0
+    return with_scratch(task, &job, &job.scratch, job.scratch_size, job.tasks, job.work)
 
 
 include "made/conv_transpose.pxi"

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 cimport numpy as cnp
 
-from ._engine cimport FL_FFT_ROWS, alloc, fl_fft, fl_fft_part, fl_kernels, level, parallel, release, workers
+from ._engine cimport FL_FFT_ROWS, fl_fft, fl_fft_part, fl_kernels, level, parallel, with_scratch, workers
 from ._fit cimport Fit, fit_of
 from ._space cimport rounded
 
@@ -35,16 +35,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 cdef int run_fft(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, window or NULL, out."""
     cdef Job job = (<const Job *>plan)[0]
-    cdef int threads = workers(job.tasks, job.work)
-    if job.tasks == 0:
-        return 0
     job.one.x, job.one.window, job.one.out = <const float *>operands[0], <const float *>operands[1], <float *>operands[2]
-    job.memory = <char *>alloc(threads * job.scratch)
-    if job.memory == NULL:
-        return -1
-    parallel(task, &job, job.tasks, threads)
-    release(job.memory)
-    return 0
+    return with_scratch(task, &job, &job.memory, job.scratch, job.tasks, job.work)
 
 
 cdef inline int64_t up(int64_t n) noexcept nogil:

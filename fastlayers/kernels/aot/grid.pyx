@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 cimport numpy as cnp
 
-from ._engine cimport alloc, parallel, release, workers
+from ._engine cimport with_scratch
 from ._once cimport fl_once_f32
 from ._space cimport rounded
 
@@ -164,16 +164,10 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 
 cdef int run_grid(const void *plan, void *const *operands) noexcept nogil:
     cdef Job job = (<const Job *>plan)[0]
-    cdef int threads = workers(job.n * job.tasks, job.work)
     if job.n * job.c * job.places == 0:
         return 0
     job.x, job.grid, job.out = <const float *>operands[0], <const float *>operands[1], <float *>operands[2]
-    job.memory = <char *>alloc(threads * job.scratch)
-    if job.memory == NULL:
-        return -1
-    parallel(task, &job, job.n * job.tasks, threads)
-    release(job.memory)
-    return 0
+    return with_scratch(task, &job, &job.memory, job.scratch, job.n * job.tasks, job.work)
 
 
 cdef int plan_grid_sample(Job *job, tuple x, tuple out, tuple size, int mode, int border, int aligned) except -1:

@@ -9,7 +9,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport (
-    FL_FINE, FL_KC, FL_NBITS_BYTES, FL_NBITS_FEW, FL_NBITS_FLOATS, FL_NBITS_HALF, FL_PANEL,
+    FL_FINE, FL_KC, FL_NBITS_BYTES, FL_NBITS_FEW, FL_NBITS_FLOATS, FL_NBITS_HALF, FL_NBITS_SIDE, FL_PANEL,
     alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_nbits, fl_run, hands, level, need, parallel, parallel_whole, release, workers,
 )
 from ._fit cimport Fit, fit_of
@@ -31,6 +31,12 @@ cdef enum:
 
 cdef Fit PACK = fit_of("nbits_pack"), FIT = fit_of("nbits")
 cdef int INTEGER = NBITS_SUMS["integer"]
+
+
+cdef extern from "csrc/nbits_round.h" nogil:
+    enum:
+        FL_ROUND_BLOCK
+    int fl_nbits_round(const float *w, int bits, uint8_t *to, float *scale, double *stats)
 
 
 cdef struct Job:
@@ -88,8 +94,9 @@ cdef void by_panels(const Job *job, const fl_nbits *p, float *scratch) noexcept 
 
 
 cdef inline void move(fl_nbits *p, int64_t columns) noexcept nogil:
-    """Goes on by whole panels."""
+    """Goes on by whole panels, as many as alternate."""
     cdef int64_t panels = columns // FL_PANEL
+    p.panels -= panels
     p.weights += panels * p.blocks * p.record
     if p.zeros != NULL:
         p.zeros = <const char *>p.zeros + columns * p.blocks * (4 if p.kind == FL_NBITS_FLOATS else 1)
@@ -110,7 +117,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         p.q, p.steps, p.sums = job.q + i0 * wide, job.steps + i0 * p.blocks, job.sums + i0 * p.blocks
         p.starts = job.starts + i0 * p.blocks
         job.level.nbits_integer(&p)
-    elif job.one.m <= FL_NBITS_FEW:
+    elif job.one.m <= FL_NBITS_FEW and job.one.codes == NULL:
         job.level.nbits_exact(&p)
     else:
         by_panels(job, &p, <float *>(job.scratch + worker * job.scratch_size))
@@ -132,7 +139,7 @@ cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
     job.one.x, job.one.out = x, <float *>operands[1]
     if job.integer:
         shared_size = 3 * small + rounded(m * wide)
-    elif m > FL_NBITS_FEW:
+    elif m > FL_NBITS_FEW or job.one.codes != NULL:
         job.scratch_size = rounded(SOME_COLS * FL_KC * sizeof(float))
         shared_size = threads * job.scratch_size
     elif wide > job.k:
@@ -145,7 +152,7 @@ cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
         job.steps, job.sums, job.starts = <float *>memory, <float *>(memory + small), <int32_t *>(memory + 2 * small)
         job.q = <int8_t *>(memory + 3 * small)
         parallel(round_task, &job, (m + ROUNDED - 1) // ROUNDED, min(<int64_t>threads, (m + ROUNDED - 1) // ROUNDED))
-    elif m > FL_NBITS_FEW:
+    elif m > FL_NBITS_FEW or job.one.codes != NULL:
         job.scratch = memory
     elif wide > job.k:
         memset(memory, 0, m * wide * sizeof(float))
@@ -172,11 +179,11 @@ cdef int plan_nbits(Job *job, PackedBits packed, tuple given, int mode, activati
     job.one.m, job.one.pitch, job.one.ldc, job.one.bias = m, packed.k, packed.n, packed.bias
     job.one.chunk = FL_KC if job.level.fine != NULL else FL_FINE
     # In strict precision nothing is rounded to bytes.
-    job.integer = mode == INTEGER and job.level.fine != NULL
+    job.integer = mode == INTEGER and job.level.fine != NULL and packed.one.codes == NULL
     job.work = fmax((0.5 if job.integer else 2.0) * m * packed.n * packed.k, <double>READ * packed.n * packed.k) if m else 0
     most = hands(job.work)
     rows = even(m, ROWS)
-    job.width = shared(packed.n, COLS, FL_PANEL, 4 * FL_PANEL, (m + rows - 1) // rows, most)
+    job.width = shared(packed.n, COLS, FL_NBITS_SIDE * FL_PANEL, FL_NBITS_SIDE * FL_PANEL, (m + rows - 1) // rows, most)
     job.col_tasks = (packed.n + job.width - 1) // job.width
     job.row_tasks = (m + rows - 1) // rows
     return 0
@@ -189,6 +196,7 @@ cdef class PackedBits:
     cdef uint8_t *weights
     cdef void *zeros
     cdef float *bias
+    cdef float *codes
     cdef int64_t n, k
     cdef readonly int64_t nbytes
 
@@ -196,6 +204,7 @@ cdef class PackedBits:
         release(self.weights)
         release(self.zeros)
         release(self.bias)
+        release(self.codes)
 
 
 cdef inline uint32_t turned(uint32_t all, int bits) noexcept nogil:
@@ -220,16 +229,17 @@ cdef inline uint32_t turned(uint32_t all, int bits) noexcept nogil:
 
 cdef struct Packing:
     const uint8_t *w
-    const float *scale
+    const char *scale
     uint8_t *to
-    int64_t n, blocks, bytes, record  # bytes of a block
-    int bits
+    int64_t n, panels, blocks, bytes, record  # bytes of a block
+    int bits, width  # width: bytes of a scale
 
 
 cdef void pack_task(void *context, int64_t panel, int worker) noexcept nogil:
     cdef const Packing *p = <const Packing *>context
     cdef int64_t b, g, j, column, groups = p.bytes // 4
-    cdef uint8_t *to = p.to + panel * p.blocks * p.record
+    cdef int64_t first = panel // FL_NBITS_SIDE * FL_NBITS_SIDE, step = min(<int64_t>FL_NBITS_SIDE, p.panels - first) * p.record
+    cdef uint8_t *to = p.to + (first * p.blocks + panel - first) * p.record
     cdef uint32_t word
     for b in range(p.blocks):
         if (panel + 1) * FL_PANEL > p.n:
@@ -240,8 +250,8 @@ cdef void pack_task(void *context, int64_t panel, int worker) noexcept nogil:
                 memcpy(&word, p.w + column * p.bytes + 4 * g, 4)
                 word = turned(word, p.bits)
                 memcpy(to + (g * FL_PANEL + j) * 4, &word, 4)
-            memcpy(to + (groups * FL_PANEL + j) * 4, p.scale + column, 4)
-        to += p.record
+            memcpy(to + groups * FL_PANEL * 4 + j * p.width, p.scale + column * p.width, p.width)
+        to += step
 
 
 cdef void *panels_of(cnp.ndarray array) except? NULL:
@@ -252,24 +262,36 @@ cdef void *panels_of(cnp.ndarray array) except? NULL:
     return copied(np.ascontiguousarray(wide.reshape(-1, FL_PANEL, b).transpose(0, 2, 1)), "nbits_pack")
 
 
-def nbits_pack(cnp.ndarray weight__nbq, cnp.ndarray scale__nb, cnp.ndarray zero__nb, cnp.ndarray bias__n, int64_t size, int bits):
-    """Weights (out, blocks, bytes of a block) with scales and zero points: see the reference."""
-    fits_bits((weight__nbq, scale__nb, zero__nb, bias__n), size, bits)
+cdef cnp.ndarray narrowed(cnp.ndarray scale):
+    """Scales as float16, if that is what they all are; else as they came."""
+    with np.errstate(over="ignore", under="ignore"):
+        short = scale.astype(np.float16)
+    return short if np.array_equal(short, scale) else scale
+
+
+def nbits_pack(
+    cnp.ndarray weight__nbq, cnp.ndarray scale__nb, cnp.ndarray zero__nb, cnp.ndarray bias__n, int64_t size, int bits,
+    cnp.ndarray codes__v=None,
+):
+    """Weights (out, blocks, bytes of a block) with scales and zero points, or codes: see the reference."""
+    fits_bits((weight__nbq, scale__nb, zero__nb, bias__n, codes__v), size, bits)
     cdef PackedBits packed = PackedBits.__new__(PackedBits)
     cdef Packing p
-    cdef int64_t panels
+    cdef cnp.ndarray short
     packed.n, packed.k = cnp.PyArray_DIM(weight__nbq, 0), size
     packed.one.bits, packed.one.blocks = bits, cnp.PyArray_DIM(weight__nbq, 1)
     packed.one.block = cnp.PyArray_DIM(weight__nbq, 2) * 8 // bits
-    packed.one.record = packed.one.block * bits * 2 + FL_PANEL * 4
-    panels = (packed.n + FL_PANEL - 1) // FL_PANEL
-    packed.nbytes = panels * packed.one.blocks * packed.one.record
+    short = narrowed(scale__nb)
+    packed.one.narrow, p.width = short is not scale__nb, short.itemsize
+    packed.one.record = packed.one.block * bits * 2 + FL_PANEL * p.width
+    packed.one.panels = p.panels = (packed.n + FL_PANEL - 1) // FL_PANEL
+    packed.nbytes = p.panels * packed.one.blocks * packed.one.record
     packed.one.weights = packed.weights = <uint8_t *>need(packed.nbytes, "nbits_pack")
-    p.w, p.scale = <const uint8_t *>cnp.PyArray_DATA(weight__nbq), <const float *>cnp.PyArray_DATA(scale__nb)
+    p.w, p.scale = <const uint8_t *>cnp.PyArray_DATA(weight__nbq), <const char *>cnp.PyArray_DATA(short)
     p.to, p.n, p.blocks, p.bytes = packed.weights, packed.n, packed.one.blocks, cnp.PyArray_DIM(weight__nbq, 2)
     p.record, p.bits = packed.one.record, bits
     with nogil:
-        parallel_whole(pack_task, &p, panels, workers(panels, <double>PACK_WORK * packed.nbytes))
+        parallel_whole(pack_task, &p, p.panels, workers(p.panels, <double>PACK_WORK * packed.nbytes))
     packed.one.kind = FL_NBITS_HALF
     if zero__nb is not None:
         packed.one.kind = FL_NBITS_BYTES if zero__nb.dtype == np.uint8 else FL_NBITS_FLOATS
@@ -279,7 +301,67 @@ def nbits_pack(cnp.ndarray weight__nbq, cnp.ndarray scale__nb, cnp.ndarray zero_
         wide = np.zeros((packed.n + FL_PANEL - 1) // FL_PANEL * FL_PANEL, np.float32)
         wide[: packed.n] = bias__n
         packed.bias = copied(wide, "nbits_pack")
+    if codes__v is not None:
+        packed.one.codes = packed.codes = <float *>copied(codes__v, "nbits_pack")
     return packed
+
+
+cdef struct Rounding:
+    const char *w         # at any address
+    uint8_t *numbers
+    float *scales
+    double *stats         # of each panel: see fl_nbits_round
+    int64_t n, k, blocks, stride_n, stride_k
+    int bits
+
+
+cdef void round_panel(void *context, int64_t panel, int worker) noexcept nogil:
+    cdef const Rounding *p = <const Rounding *>context
+    cdef int64_t first = panel * FL_PANEL, rows = min(<int64_t>FL_PANEL, p.n - first), b, i, t, at, left
+    cdef const char *source
+    cdef double *stats = p.stats + 3 * panel
+    cdef float block[FL_PANEL * FL_ROUND_BLOCK]
+    memset(stats, 0, 3 * sizeof(double))
+    for b in range(p.blocks):
+        left = min(<int64_t>FL_ROUND_BLOCK, p.k - b * FL_ROUND_BLOCK)
+        if left < FL_ROUND_BLOCK:
+            memset(block, 0, sizeof(block))
+        source = p.w + first * p.stride_n + b * FL_ROUND_BLOCK * p.stride_k
+        if p.stride_k == sizeof(float):
+            for i in range(rows):
+                memcpy(block + i * FL_ROUND_BLOCK, source + i * p.stride_n, left * sizeof(float))
+        else:
+            for t in range(left):
+                for i in range(rows):
+                    memcpy(block + i * FL_ROUND_BLOCK + t, source + t * p.stride_k + i * p.stride_n, sizeof(float))
+        for i in range(rows):
+            at = (first + i) * p.blocks + b
+            if not fl_nbits_round(block + i * FL_ROUND_BLOCK, p.bits, p.numbers + at * (FL_ROUND_BLOCK * p.bits // 8), p.scales + at, stats):
+                stats[2] = -1  # not a difference
+                return
+
+
+def nbits_round(weight, int bits):
+    """A float32 matrix (n, k), of any strides, in numbers of 8 or 4 bits with a scale for 32 along k; None if a weight is not finite.
+
+    Returns (n, blocks, bytes of a block), (n, blocks), and stats: sums of squares of differences and of weights, the largest difference.
+    """
+    cdef Rounding p
+    cdef cnp.ndarray w = weight, numbers, scales, stats
+    cdef int64_t panels
+    if w.ndim != 2 or weight.dtype != np.float32 or bits not in (4, 8):
+        raise ArgumentError(f"nbits_round: weight has shape {weight.shape} and dtype {weight.dtype}, bits is {bits}: expected a float32 matrix, 8 or 4")
+    p.n, p.k, p.stride_n, p.stride_k = weight.shape[0], weight.shape[1], weight.strides[0], weight.strides[1]
+    p.blocks, panels, p.bits = (p.k + FL_ROUND_BLOCK - 1) // FL_ROUND_BLOCK, (p.n + FL_PANEL - 1) // FL_PANEL, bits
+    numbers = np.empty((p.n, p.blocks, FL_ROUND_BLOCK * bits // 8), np.uint8)
+    scales, stats = np.empty((p.n, p.blocks), np.float32), np.empty((panels, 3))
+    p.w, p.numbers, p.scales = <const char *>cnp.PyArray_DATA(w), <uint8_t *>cnp.PyArray_DATA(numbers), <float *>cnp.PyArray_DATA(scales)
+    p.stats = <double *>cnp.PyArray_DATA(stats)
+    with nogil:
+        parallel_whole(round_panel, &p, panels, workers(panels, <double>PACK_WORK * p.n * p.k))
+    if (np.asarray(stats)[:, 2] < 0).any():
+        return None
+    return numbers, scales, stats
 
 
 include "made/nbits.pxi"

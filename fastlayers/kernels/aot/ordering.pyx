@@ -4,7 +4,7 @@ the middle of three axes. Tasks are slices, cut by shapes alone. See csrc/topk.h
 from libc.stdint cimport int64_t
 cimport numpy as cnp
 
-from ._engine cimport alloc, parallel, release, workers
+from ._engine cimport parallel, with_scratch, workers
 
 from ...errors import UnsupportedError
 from ..table import KINDS
@@ -75,16 +75,8 @@ cdef int plan_topk(Job *job, const cnp.npy_intp *x, const cnp.npy_intp *out, int
 cdef int run_topk(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, out, indices."""
     cdef Job job = (<const Job *>plan)[0]
-    cdef int threads = workers(job.tasks, job.work)
     job.x, job.out, job.at = <const char *>operands[0], <char *>operands[1], <int64_t *>operands[2]
-    if job.tasks == 0:
-        return 0
-    job.scratch = <char *>alloc(threads * job.room)
-    if job.scratch == NULL:
-        return -1
-    parallel(topk_task, &job, job.tasks, threads)
-    release(job.scratch)
-    return 0
+    return with_scratch(topk_task, &job, &job.scratch, job.room, job.tasks, job.work)
 
 
 # ---- where the largest is ----

@@ -15,7 +15,7 @@ from libc.string cimport memset
 cimport numpy as cnp
 
 from ._engine cimport (FL_ABS, FL_POWER, FL_SQRT, FL_SQUARE, alloc, fl_broadcast, fl_kernels, fl_pool, fl_pool_row, level, need, parallel,
-                       release, workers)
+                       release, with_scratch, workers)
 from ._space cimport even, rounded
 from ._step cimport make_step, run_plan
 
@@ -195,16 +195,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 
 cdef int run_pool(const void *plan, void *const *operands) noexcept nogil:
     cdef Job job = (<const Job *>plan)[0]
-    cdef int threads = workers(job.tasks, job.work)
     job.x, job.out = <const float *>operands[0], <float *>operands[1]
-    if job.tasks == 0:
-        return 0
-    job.memory = <char *>alloc(threads * job.scratch)
-    if job.memory == NULL:
-        return -1
-    parallel(task, &job, job.tasks, threads)
-    release(job.memory)
-    return 0
+    return with_scratch(task, &job, &job.memory, job.scratch, job.tasks, job.work)
 
 
 cdef void cut(Job *job, const Axis *axes) noexcept:

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
-from ._engine cimport alloc, fl_kernels, fl_taps, level, need, parallel, release, workers
+from ._engine cimport fl_kernels, fl_taps, level, need, release, with_scratch
 from ._fit cimport Fit, fit_of
 from ._space cimport rounded
 
@@ -239,16 +239,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 
 cdef int run_resize(const void *plan, void *const *operands) noexcept nogil:
     cdef Job job = (<const Job *>plan)[0]
-    cdef int threads = workers(job.tasks, job.work)
-    if job.tasks == 0:
-        return 0
     job.x, job.out = <const float *>operands[0], <float *>operands[1]
-    job.memory = <char *>alloc(threads * job.scratch)
-    if job.memory == NULL:
-        return -1
-    parallel(task, &job, job.tasks, threads)
-    release(job.memory)
-    return 0
+    return with_scratch(task, &job, &job.memory, job.scratch, job.tasks, job.work)
 
 
 cdef void plan_resize(Job *job, Tables packed, tuple given, const cnp.npy_intp *x) except *:

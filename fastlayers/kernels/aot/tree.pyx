@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 cimport numpy as cnp
 
-from ._engine cimport alloc, fl_kernels, fl_tree_place, level, parallel, release, workers
+from ._engine cimport fl_kernels, fl_tree_place, level, parallel, with_scratch, workers
 from ._fit cimport Fit, fit_of, last_size
 from ._once cimport fl_once, fl_row
 from ._step cimport Step, make_step, out_of_range, run_plan
@@ -126,15 +126,9 @@ cdef int plan_tree_distribution(Tree *job, tuple given, const cnp.npy_intp *x) e
 cdef int run_tree_distribution(const void *plan, void *const *operands) noexcept nogil:
     """Operands: sums, order, left, right, out."""
     cdef Tree job = (<const Tree *>plan)[0]
-    cdef int threads = workers(job.tasks, job.work)
     job.x, job.order = <const float *>operands[0], <const int64_t *>operands[1]
     job.left, job.right, job.out = <const int64_t *>operands[2], <const int64_t *>operands[3], <float *>operands[4]
-    job.memory = <char *>alloc(threads * job.scratch)
-    if job.memory == NULL:
-        return -1
-    parallel(spread_task, &job, job.tasks, threads)
-    release(job.memory)
-    return 0
+    return with_scratch(spread_task, &job, &job.memory, job.scratch, job.tasks, job.work)
 
 
 # ---- the most probable class ---------------------------------------------------------------------------------------------------
@@ -160,16 +154,10 @@ cdef int plan_tree_argmax(Tree *job, tuple given, const cnp.npy_intp *x, const c
 cdef int run_tree_argmax(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, weight, bias or NULL, order, left, right, ids, out."""
     cdef Tree job = (<const Tree *>plan)[0]
-    cdef int threads = workers(job.tasks, job.work)
     job.x, job.weight, job.bias = <const float *>operands[0], <const float *>operands[1], <const float *>operands[2]
     job.order, job.left = <const int64_t *>operands[3], <const int64_t *>operands[4]
     job.right, job.ids, job.out = <const int64_t *>operands[5], <int64_t *>operands[6], <float *>operands[7]
-    job.memory = <char *>alloc(threads * job.scratch)
-    if job.memory == NULL:
-        return -1
-    parallel(best_task, &job, job.tasks, threads)
-    release(job.memory)
-    return 0
+    return with_scratch(best_task, &job, &job.memory, job.scratch, job.tasks, job.work)
 
 
 include "made/tree.pxi"

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
-from ._engine cimport alloc, level, need, parallel, release, workers
+from ._engine cimport level, need, release, with_scratch
 from ._step cimport make_step, run_plan
 
 from ...errors import DTypeError
@@ -97,14 +97,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 cdef int run(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, base or NULL, out."""
     cdef Job job = (<const Job *>plan)[0]
-    cdef int threads = workers(job.tasks, job.work)
     job.x, job.base, job.out = <const char *>operands[0], <const double *>operands[1], <char *>operands[2]
-    job.memory = <char *>alloc(threads * job.scratch)
-    if job.memory == NULL:
-        return -1
-    parallel(task, &job, job.tasks, threads)
-    release(job.memory)
-    return 0
+    return with_scratch(task, &job, &job.memory, job.scratch, job.tasks, job.work)
 
 
 @cython.final

@@ -293,7 +293,7 @@ def panels_of(n: int) -> int:
 
 
 def pack_all(weight__gnk: np.ndarray) -> np.ndarray:
-    """Weights (groups, n, k) in read-only panels, (groups, size): blocks of K, in each panel by panel [terms][16 columns].
+    """Weights (groups, n, k) as read-only panels (groups, size): blocks of K one after another, each of panels of 16 columns.
 
     Panels begin where lines of the cache do: a vector that is in two takes twice as long to load.
     """

@@ -1,4 +1,4 @@
-"""Convolution over three space axes, one matrix product a tap, in float64 and rounded once."""
+"""Convolution over three space axes, or any other number, one matrix product a tap, in float64 and rounded once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Packed", "conv", "conv_half_pack", "conv_pack", "convolved", "taps_f
 class Packed(NamedTuple):
     """Weights as `conv` reads them, in float64."""
 
-    weight: np.ndarray  # (kd, kh, kw, groups, o / groups, c / groups)
+    weight: np.ndarray  # (*kernel, groups, o / groups, c / groups)
     bias: np.ndarray  # (o,)
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -28,13 +28,13 @@ class Packed(NamedTuple):
     @property
     def sizes(self) -> tuple[int, int]:
         """Channels of x and of the result."""
-        groups, o, c = self.weight.shape[3:]
+        groups, o, c = self.weight.shape[-3:]
         return groups * c, groups * o
 
     @property
     def kernel(self) -> tuple[int, ...]:
-        """Taps along d, h and w."""
-        return self.weight.shape[:3]
+        """Taps along each axis."""
+        return self.weight.shape[:-3]
 
 
 def conv_pack(weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int) -> Packed:
@@ -53,10 +53,12 @@ def conv_half_pack(
 def taps_first(
     weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Packed:
-    """`conv_pack` of weights that fit."""
+    """`conv_pack` of weights that fit, of any number of axes."""
     o, c, *kernel = weight.shape
-    taps = weight.reshape(groups, o // max(groups, 1), c, *kernel).transpose(3, 4, 5, 0, 1, 2).astype(np.float64)
-    return Packed(taps, np.zeros(o) if bias is None else bias.astype(np.float64), tuple(stride), tuple(dilation))
+    taps = np.moveaxis(weight.reshape(groups, o // max(groups, 1), c, *kernel), (0, 1, 2), (-3, -2, -1))
+    return Packed(
+        taps.astype(np.float64), np.zeros(o) if bias is None else bias.astype(np.float64), tuple(stride), tuple(dilation)
+    )
 
 
 def conv(
@@ -92,28 +94,29 @@ def convolved(
     residual: np.ndarray | None,
     activation: Activation,
 ) -> None:
-    """`conv` of arrays that fit."""
+    """`conv` of arrays that fit, of any number of axes and any real dtype; pads below 0 leave out what is at an end of x."""
     y = out
     if x_last:
         x = np.moveaxis(x, -1, 1)
     if out_last:
         y = np.moveaxis(y, -1, 1)
         residual = None if residual is None else np.moveaxis(residual, -1, 1)
-    kernel, (groups, o, c) = packed.weight.shape[:3], packed.weight.shape[3:]
+    groups, o, c = packed.weight.shape[-3:]
     n, space = y.shape[0], y.shape[2:]
+    starts = [max(-before, 0) for before in pads[::2]]
     source = padded(x.astype(np.float64), 2, [max(p, 0) for p in pads], mode)
     # Infinities and NaN are data here: their products must not warn.
     with np.errstate(invalid="ignore", over="ignore"):
         total = np.zeros((n, groups, o, math.prod(space)))
-        for tap in np.ndindex(*kernel):
-            where = (slice(None), slice(None), *map(_positions, tap, space, packed.stride, packed.dilation))
+        for tap in np.ndindex(*packed.kernel):
+            where = (slice(None), slice(None), *map(_positions, tap, space, packed.stride, packed.dilation, starts))
             total += packed.weight[tap] @ source[where].reshape(n, groups, c, total.shape[3])
-        total = total.reshape(y.shape) + packed.bias[:, None, None, None]
+        total = total.reshape(y.shape) + packed.bias.reshape(-1, *(1,) * len(space))
         y[...] = total if residual is None else total + residual
     unary(out, out, activation)
 
 
-def _positions(tap: int, size: int, stride: int, dilation: int) -> slice:
+def _positions(tap: int, size: int, stride: int, dilation: int, first: int) -> slice:
     """The padded positions along one axis that a tap reads for `size` outputs."""
-    start = tap * dilation
+    start = first + tap * dilation
     return slice(start, start + size * stride, stride)

@@ -1,4 +1,4 @@
-"""Transposed convolution over three space axes: every input is spread over the outputs that it reaches, in float64."""
+"""Transposed convolution over three space axes, or any other number: inputs are spread over what they reach, in float64."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..table import Activation
 from .activation import unary
 from .conv import Packed
 
-__all__ = ["conv_transpose", "conv_transpose_pack"]
+__all__ = ["conv_transpose", "conv_transpose_pack", "transposed", "transposed_taps"]
 
 
 def conv_transpose_pack(
@@ -21,9 +21,18 @@ def conv_transpose_pack(
     """Packs weight (c, o / groups, kd, kh, kw) and bias (o,) or None; stride and dilation are (d, h, w)."""
     known = (groups * weight.shape[1],) if weight.ndim > 1 else (0,)
     fits_taps("conv_transpose_pack", (weight, bias), stride, dilation, groups, known)
+    return transposed_taps(weight, bias, stride, dilation, groups)
+
+
+def transposed_taps(
+    weight: np.ndarray, bias: np.ndarray | None, stride: Sequence[int], dilation: Sequence[int], groups: int
+) -> Packed:
+    """`conv_transpose_pack` of weights that fit, of any number of axes."""
     c, o, *kernel = weight.shape
-    taps_first = weight.reshape(groups, c // max(groups, 1), o, *kernel).transpose(3, 4, 5, 0, 2, 1).astype(np.float64)
-    return Packed(taps_first, np.zeros(o * groups) if bias is None else bias.astype(np.float64), tuple(stride), tuple(dilation))
+    taps = np.moveaxis(weight.reshape(groups, c // max(groups, 1), o, *kernel), (0, 2, 1), (-3, -2, -1))
+    return Packed(
+        taps.astype(np.float64), np.zeros(o * groups) if bias is None else bias.astype(np.float64), tuple(stride), tuple(dilation)
+    )
 
 
 def conv_transpose(
@@ -46,15 +55,21 @@ def conv_transpose(
         pads: (d before, d after, h before, h after, w before, w after): what is left out at either end, or, below 0, put there.
     """
     fits("conv_transpose", packed.sizes, (x, out), x_last | out_last << 1)
+    transposed(x, packed, out, pads, x_last, out_last)
+    unary(out, out, activation)
+
+
+def transposed(x: np.ndarray, packed: Packed, out: np.ndarray, pads: Sequence[int], x_last: bool, out_last: bool) -> None:
+    """`conv_transpose` of arrays that fit, of any number of axes and any real dtype, without an activation."""
     x = np.moveaxis(x, -1, 1) if x_last else x
     y = np.moveaxis(out, -1, 1) if out_last else out
-    kernel, (groups, o, c) = packed.weight.shape[:3], packed.weight.shape[3:]
+    groups, o, c = packed.weight.shape[-3:]
     n, space = y.shape[0], y.shape[2:]
     source = x.astype(np.float64).reshape(n, groups, c, *x.shape[2:])
     # Infinities and NaN are data here: their products must not warn.
     with np.errstate(invalid="ignore", over="ignore"):
         total = np.zeros((n, groups, o, *space))
-        for tap in np.ndindex(*kernel):
+        for tap in np.ndindex(*packed.kernel):
             places = [
                 _places(t * dilation - before, stride, size, wanted)
                 for t, dilation, before, stride, size, wanted in zip(
@@ -66,12 +81,11 @@ def conv_transpose(
             size = inputs.shape[3:]
             sums = packed.weight[tap] @ inputs.reshape(n, groups, c, math.prod(size))
             total[whole + tuple(to for _, to in places)] += sums.reshape(n, groups, o, *size)
-        y[...] = total.reshape(y.shape) + packed.bias[:, None, None, None]
-    unary(out, out, activation)
+        y[...] = total.reshape(y.shape) + packed.bias.reshape(-1, *(1,) * len(space))
 
 
 def _places(first: int, stride: int, size: int, wanted: int) -> tuple[slice, slice]:
-    """The inputs of an axis, of which number i belongs at output first + i * stride, that have an output; and those outputs."""
+    """The inputs i along an axis whose output, first + i * stride, is one of those that are wanted; and these outputs."""
     start = max(0, -(first // stride))
     stop = max(start, min(size, -((first - wanted) // stride)))
     begin = start * stride + first

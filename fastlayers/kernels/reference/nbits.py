@@ -14,26 +14,32 @@ __all__ = ["nbits", "nbits_pack"]
 
 
 class Packed(NamedTuple):
-    """The weights as numbers of the file, in blocks of terms, the last one padded."""
+    """The weights as numbers of the file, or what they stand for, in blocks of terms, the last one padded."""
 
     numbers__nbt: np.ndarray
     scale__nb: np.ndarray
     zero__nb: np.ndarray
     bias__n: np.ndarray | None
     size: int
+    coded: bool = False
 
 
 def nbits_pack(
-    weight__nbq: np.ndarray, scale__nb: np.ndarray, zero__nb: np.ndarray | None, bias__n: np.ndarray | None, size: int, bits: int
-) -> Packed:
+    weight__nbq: np.ndarray, scale__nb: np.ndarray, zero__nb: np.ndarray | None, bias__n: np.ndarray | None, size: int, bits: int,
+    codes__v: np.ndarray | None = None,
+) -> Packed:  # fmt: skip
     """Weights (out, blocks, bytes of a block), lowest bits first, of `size` terms, with a scale a block, and zero points, one a
-    block: uint8, float32, or None for half of the range.
+    block: uint8, float32, or None for half of the range. With codes, of 4 or 8 bits, numbers stand for those, without zero
+    points.
     """
-    fits_bits((weight__nbq, scale__nb, zero__nb, bias__n), size, bits)
+    fits_bits((weight__nbq, scale__nb, zero__nb, bias__n, codes__v), size, bits)
     apart = weight__nbq[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8((1 << bits) - 1)
     numbers = apart.reshape(*weight__nbq.shape[:2], weight__nbq.shape[2] * 8 // bits)
+    bias = None if bias__n is None else bias__n.astype(np.float64)
+    if codes__v is not None:
+        return Packed(codes__v[numbers], scale__nb.copy(), np.zeros(scale__nb.shape, np.float32), bias, size, True)
     zero = np.full(scale__nb.shape, 1 << bits - 1, np.float32) if zero__nb is None else zero__nb.astype(np.float32)
-    return Packed(numbers, scale__nb.copy(), zero, None if bias__n is None else bias__n.astype(np.float64), size)
+    return Packed(numbers, scale__nb.copy(), zero, bias, size)
 
 
 def rounded(x__mbt: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -48,15 +54,15 @@ def rounded(x__mbt: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def nbits(x__mk: np.ndarray, packed: Packed, out__mn: np.ndarray, mode: int, activation: Activation) -> None:
     """``out = act(x Wᵀ + b)``, summed in float64.
 
-    With `NBITS_SUMS`'s "exact" W is (number - zero) * scale in float32; with "integer" each block of x is rounded to bytes first,
-    whose step is its largest magnitude / 127.
+    With `NBITS_SUMS`'s "exact", and of codes always, W is (number - zero) * scale in float32; with "integer" each block of x is
+    rounded to bytes first, whose step is its largest magnitude / 127.
     """
     n = len(packed.numbers__nbt)
     fits("nbits", (packed.size, n), (x__mk, out__mn))
     if mode not in NBITS_SUMS.values():
         raise ArgumentError(f"nbits: mode is {mode}: expected one of {NBITS_SUMS}")
     with np.errstate(all="ignore"):
-        out__mn[...] = (exact if mode == NBITS_SUMS["exact"] else integer)(x__mk, packed)
+        out__mn[...] = (exact if mode == NBITS_SUMS["exact"] or packed.coded else integer)(x__mk, packed)
         unary(out__mn, out__mn, activation)
 
 

@@ -21,9 +21,9 @@ def pad(x: np.ndarray, out: np.ndarray, pads: Sequence[int], mode: int, value: f
 
 
 def padded(x: np.ndarray, first: int, pads: Sequence[int], mode: int, value: float = 0.0) -> np.ndarray:
-    """x with the three axes from `first` on padded; pads: (d before, d after, h before, h after, w before, w after)."""
+    """x with axes from `first` on padded; pads: two for each, (d before, d after, h before, h after, w before, w after)."""
     width = [(0, 0)] * x.ndim
-    width[first : first + 3] = list(zip(pads[::2], pads[1::2], strict=True))
+    width[first : first + len(pads) // 2] = list(zip(pads[::2], pads[1::2], strict=True))
     options: dict[str, Any] = {"mode": _BY_NUMBER[mode]}
     if mode == PAD_MODES["zeros"]:
         options["constant_values"] = value

@@ -1,4 +1,4 @@
-"""Pooling in numpy: windows as views. Sums in float64, rounded to float32 once at the end."""
+"""Pooling in numpy, over any number of axes: windows as views. Sums in float64, rounded once at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["avg_pool", "lp_pool", "max_pool", "sum_pool"]
+__all__ = ["avg_pool", "lp_pool", "max_pool", "places", "sum_pool", "sums"]
+
+_EACH = (slice(None), slice(None))  # image and channel
 
 
 def max_pool(
@@ -22,9 +24,9 @@ def max_pool(
 ) -> None:
     """out = the largest number of each window; NaN if one of them is NaN, -infinity if none is in the image."""
     x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
-    y[...] = -np.inf
+    y[...] = least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     with np.errstate(invalid="ignore"):
-        for taken in _taps(x, y.shape[2:], kernel, stride, dilation, pads, float("-inf")):
+        for taken in _taps(x, y.shape[2:], kernel, stride, dilation, pads, least):
             np.maximum(y, taken, out=y)
 
 
@@ -40,9 +42,9 @@ def avg_pool(
 ) -> None:
     """out = the sum of each window divided by how many of its positions are in the image (include_pad: in image and pads)."""
     x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
-    places = _places(x.shape[2:], y.shape[2:], kernel, stride, dilation, pads, include_pad)
+    counts = places(x.shape[2:], y.shape[2:], kernel, stride, dilation, pads, include_pad)
     with np.errstate(all="ignore"):
-        y[...] = _sums(x.astype(np.float64), y.shape, kernel, stride, dilation, pads) / places
+        y[...] = sums(x.astype(np.float64), y.shape, kernel, stride, dilation, pads) / counts
 
 
 def sum_pool(
@@ -58,7 +60,7 @@ def sum_pool(
     """out = factor times the sum of each window."""
     x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
     with np.errstate(all="ignore"):
-        y[...] = factor * _sums(x.astype(np.float64), y.shape, kernel, stride, dilation, pads)
+        y[...] = factor * sums(x.astype(np.float64), y.shape, kernel, stride, dilation, pads)
 
 
 def lp_pool(
@@ -77,13 +79,13 @@ def lp_pool(
     x, y = _channels_first(x, channels_last), _channels_first(out, channels_last)
     powers = x.astype(np.float64)
     with np.errstate(all="ignore"):
-        total = _sums((np.abs(powers) if norm else powers) ** p, y.shape, kernel, stride, dilation, pads)
+        total = sums((np.abs(powers) if norm else powers) ** p, y.shape, kernel, stride, dilation, pads)
         if not norm:
-            total *= math.prod(kernel) / _places(x.shape[2:], y.shape[2:], kernel, stride, dilation, pads, True)
+            total *= math.prod(kernel) / places(x.shape[2:], y.shape[2:], kernel, stride, dilation, pads, True)
         y[...] = total ** (1 / p)
 
 
-def _sums(
+def sums(
     x: np.ndarray,
     shape: Sequence[int],
     kernel: Sequence[int],
@@ -91,14 +93,14 @@ def _sums(
     dilation: Sequence[int],
     pads: Sequence[int],
 ) -> np.ndarray:
-    """The sum of each window."""
+    """The sum of each window of x (n, c, ...), for a result of this shape."""
     total = np.zeros(shape)
     for taken in _taps(x, shape[2:], kernel, stride, dilation, pads, 0.0):
         total += taken
     return total
 
 
-def _places(
+def places(
     size: Sequence[int],
     space: Sequence[int],
     kernel: Sequence[int],
@@ -107,11 +109,11 @@ def _places(
     pads: Sequence[int],
     include_pad: bool,
 ) -> np.ndarray:
-    """Number of positions of each window in the image, or in image and pads."""
+    """Number of positions of each window in an image of this size, or in image and pads."""
     if include_pad:
         size = [n + before + after for n, before, after in zip(size, pads[::2], pads[1::2], strict=True)]
     counted = np.ones((1, 1, *size))
-    return _sums(counted, (1, 1, *space), kernel, stride, dilation, (0,) * 6 if include_pad else pads)
+    return sums(counted, (1, 1, *space), kernel, stride, dilation, (0,) * len(pads) if include_pad else pads)
 
 
 def _channels_first(array: np.ndarray, channels_last: bool) -> np.ndarray:
@@ -127,7 +129,7 @@ def _taps(
     pads: Sequence[int],
     outside: float,
 ) -> list[np.ndarray]:
-    """For every place of a window the values that all windows have there: x (n, c, d, h, w) with `outside` around it."""
+    """For every place of a window the values that all windows have there: x (n, c, ...) with `outside` around it."""
     if not all(space):
         return []
     around = [(0, 0), (0, 0)]
@@ -136,6 +138,6 @@ def _taps(
     padded = np.pad(x, around, constant_values=outside)
     taken = []
     for tap in itertools.product(*map(range, kernel)):
-        d, h, w = (slice(t * n, t * n + (o - 1) * s + 1, s) for t, n, o, s in zip(tap, dilation, space, stride, strict=True))
-        taken.append(padded[:, :, d, h, w])
+        where = [slice(t * n, t * n + (o - 1) * s + 1, s) for t, n, o, s in zip(tap, dilation, space, stride, strict=True)]
+        taken.append(padded[_EACH + tuple(where)])
     return taken

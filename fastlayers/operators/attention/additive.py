@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...calls import attention as calls
+from ...calls.linear import once
 from ...calls.machine import ARRAYS, Machine
 from ...errors import ArgumentError, ShapeError
 from ...ir.checks import differ, integer, same_shape
@@ -14,18 +15,14 @@ from ...ir.graph import Shape
 from ...kernels import dispatch
 from .._base import View, register
 from .._traits import Traits
+from ..fused import IDENTITY
 from ._layer import infer_as, lower_as, run_as
 from .rules import (
-    IDENTITY,
-    Settings,
     additive_mask,
     check_lengths,
-    four,
     lengths_rule,
     mask_rule,
     scale_of,
-    weigh,
-    weighted_sum,
 )
 
 if TYPE_CHECKING:
@@ -91,7 +88,7 @@ def additive(
     check_lengths(_ADD, counts, k.shape[-2])
     q, k = _projected(q, weight_q), _projected(k, weight_k)
     results = [dispatch.empty(shape) for shape in (found if isinstance(found, list) else [found])]
-    run_additive(
+    calls.additive(
         ARRAYS, q, k, v, scale, additive_mask(mask), counts, results, is_causal=bool(is_causal),
         need_weights=bool(need_weights), need_scores=bool(need_scores),
     )  # fmt: skip
@@ -101,29 +98,9 @@ def additive(
 def _projected(x: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     if weight is None:
         return x
-    rows, units = math.prod(x.shape[:-1]), weight.shape[0]
-    out = dispatch.empty((*x.shape[:-1], units))
-    packed = dispatch.kernel("linear_pack")(weight, None)
-    dispatch.kernel("linear")(x.reshape(rows, x.shape[-1]), packed, out.reshape(rows, units), None, IDENTITY)
+    out = dispatch.empty((*x.shape[:-1], weight.shape[0]))
+    once(ARRAYS, x, weight, None, None, out, IDENTITY)
     return out
-
-
-def run_additive(
-    m: Machine, q: Any, k: Any, v: Any, scale: Any, mask: Any, lengths: Any, results: list[Any], *, is_causal: bool,
-    need_weights: bool, need_scores: bool,
-) -> None:  # fmt: skip
-    """`additive_attention` on checked and projected operands; fills `results`, of which all but the first may be None."""
-    b, rows, units = (1, *q.shape) if len(q.shape) == 2 else q.shape
-    keys, out = k.shape[-2], results[0]
-    weights, kept = results[1] if need_weights else None, results[-1] if need_scores else None
-    scores = m.temp((b, 1, rows, keys)) if kept is None else m.view(kept, (b, 1, rows, keys))
-    m.call("additive_scores", m.view(q, (b, rows, units)), m.view(k, (b, keys, units)), scale, m.view(scores, (b, rows, keys)))
-    if mask is not None or weights is not None or kept is not None:
-        to = m.temp(scores.shape) if weights is None else m.view(weights, scores.shape)
-        mask = None if mask is None else m.view(mask, four(mask.shape, True))
-        m.call("attention_weights", scores, mask, lengths, scores, to, 1.0, is_causal, 0, 0)
-    settings = Settings(1.0, is_causal)
-    weighted_sum(m, scores, m.view(v, four(v.shape, True)), lengths, m.view(out, four(out.shape, True)), settings)
 
 
 def hard_rule(
@@ -163,9 +140,10 @@ def choose(
     weights = dispatch.empty((b, 1, rows, keys))
     mask = additive_mask(mask)
     factor = scale_of(_HARD, scale, q.shape[-1])
-    settings = Settings(1.0 if factor is None else factor)
-    mask = None if mask is None else mask.reshape(four(mask.shape, True))
-    weigh(ARRAYS, q.reshape(four(q.shape, True)), k.reshape(four(k.shape, True)), mask, counts, weights, None, False, settings)
+    settings = calls.Settings(1.0 if factor is None else factor)
+    mask = None if mask is None else mask.reshape(calls.four(mask.shape, True))
+    q, k = (x.reshape(calls.four(x.shape, True)) for x in (q, k))
+    calls.weigh(ARRAYS, q, k, mask, counts, weights, None, False, settings)
     flat = weights.reshape(b, rows, keys)
     choice = np.zeros(flat.shape, np.float32)
     if flat.size:
@@ -197,7 +175,7 @@ def _additive_lower(n: View, b: Builder) -> Any:
 
 
 def _run_additive(m: Machine, q: Any, k: Any, v: Any, weight_q: Any, weight_k: Any, *rest: Any, **attributes: Any) -> None:
-    run_additive(m, q, k, v, *rest, **attributes)
+    calls.additive(m, q, k, v, *rest, **attributes)
 
 
 _additive = lower_as(_run_additive, 8)

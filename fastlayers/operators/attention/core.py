@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._tuples import NamedTuple
+from ...calls.attention import Settings, attend, weighted_sum
 from ...kernels.table import BINARY, COMPARE, KINDS, UNARY, Activation
 from .._base import BOOL, FLOAT32, INT64
 from ..calls import copy, float32_constant, strides_of
 from ..fused import IDENTITY
-from .rules import Settings, attend, weighted_sum
 
 if TYPE_CHECKING:
     from ..builder import Builder, Ref

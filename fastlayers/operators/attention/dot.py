@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...calls.machine import ARRAYS, Machine
+from ...calls.attention import dot
+from ...calls.machine import ARRAYS
 from ...errors import ArgumentError, ShapeError
 from ...ir.checks import differ, integer, number
 from ...ir.graph import Dim, Shape
@@ -16,20 +17,16 @@ from .._costs import attention
 from .._traits import Traits
 from ._layer import infer_as, lower_as, run_as
 from .rules import (
-    Settings,
     additive_mask,
-    attend,
     check_lengths,
-    four,
     lengths_rule,
     mask_rule,
     offset_of,
     scale_of,
     wanted,
-    weigh,
 )
 
-__all__ = ["dot_product", "heads_of", "run_sdpa", "sdpa_rule"]
+__all__ = ["dot_product", "heads_of", "sdpa_rule"]
 
 _SDPA = "scaled_dot_product_attention"
 
@@ -128,7 +125,7 @@ def dot_product(
     )
     check_lengths(_SDPA, counts, k.shape[-2])
     results = [dispatch.empty(shape) for shape in (found if isinstance(found, list) else [found])]
-    run_sdpa(
+    dot(
         ARRAYS, q, k, v, additive_mask(mask), counts, results, is_causal=bool(is_causal), scale=scale, num_heads=num_heads,
         num_kv_heads=num_kv_heads, offset=offset_of(_SDPA, offset), need_weights=wanted(_SDPA, need_weights),
         need_scores=bool(need_scores),
@@ -136,54 +133,11 @@ def dot_product(
     return tuple(results) if isinstance(found, list) else results[0]
 
 
-def run_sdpa(
-    m: Machine,
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
-    lengths: Any,
-    results: list[Any],
-    *,
-    is_causal: bool,
-    scale: float | None,
-    num_heads: int | None,
-    num_kv_heads: int | None,
-    offset: int | None,
-    need_weights: bool | str,
-    need_scores: bool,
-    **unused: Any,
-) -> None:
-    """`scaled_dot_product_attention` on checked operands; fills `results`, of which all but the first may be None."""
-    heads, groups = heads_of(num_heads, num_kv_heads)
-    out, single = results[0], len(q.shape) == 3 and not heads
-    if heads:
-        q, k, v = (m.view(x, (*x.shape[:2], h, x.shape[2] // h)) for x, h in ((q, heads), (k, groups), (v, groups)))
-        out = m.view(out, (*q.shape[:3], v.shape[3]))
-    else:
-        q, k, v, out = (m.view(x, four(x.shape, True)) for x in (q, k, v, out))
-    if mask is not None:
-        mask = m.view(mask, four(mask.shape, single))
-    at = 1 if heads else 2
-    factor = scale_of(_SDPA, scale, q.shape[3])
-    before = k.shape[at] - q.shape[at] if offset is None else offset
-    settings = Settings(1.0 if factor is None else factor, is_causal, before, heads_last=bool(heads))
-    attend(m, q, k, v, mask, lengths, out, settings)
-    weights = results[1] if need_weights else None
-    scores = results[-1] if need_scores else None
-    if weights is None and scores is None:
-        return
-    mean = need_weights == "mean"
-    scores = None if scores is None else m.view(scores, four(scores.shape, True))
-    weights = weights if weights is None or mean else m.view(weights, four(weights.shape, True))
-    weigh(m, q, k, mask, lengths, weights, scores, mean, settings)
-
-
 register(
     "DotAttention",
     infer_as(sdpa_rule),
     run_as(dot_product, 5),
-    lower_as(run_sdpa, 5),
+    lower_as(dot, 5),
     # Heads are their own axis, or adjacent in the last one.
     Traits(whole="attends to", multiply_adds=attention(lambda n: n.sizes(1)[-2])),
 )

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._tuples import NamedTuple
+from ...calls.attention import rotary
 from ...ir.graph import Dim
 from ...kernels.table import BINARY, COMPARE, KINDS
 from .._base import BOOL, FLOAT32, INT64, Spec, View, register
 from .._traits import Traits
 from ..calls import copy, float32_constant
 from ..fused import IDENTITY
-from ..positional_rotary import run_rotary, turned
+from ..positional_rotary import turned
 from ..shapes import need_kind, same_dtype, scalar
 from .core import Rule, append, heads_first, heads_last, join_heads, lower_attention, split_heads
 from .in_place import is_in_place, put
@@ -275,7 +276,7 @@ def _turned(n: View, b: Builder, s: Any, q: Ref, k: Ref, first: bool) -> list[Re
             b.call("gather", table.view((1, table.shape[0], half)), ids.view((count,)), rows.view((1, count, half)), 4)
     made = [b.temp(x.shape) for x in (q, k)]
     for x, out in zip((q, k), made, strict=True):
-        run_rotary(b.machine, x, tables[0], tables[1], out, bool(n.get("rotary_interleaved", 0)), None)
+        rotary(b.machine, x, tables[0], tables[1], out, bool(n.get("rotary_interleaved", 0)), None)
     return made
 
 

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...calls.machine import ARRAYS, Machine
+from ...calls.attention import Settings, attend, rotary
+from ...calls.machine import Machine, of
 from ...kernels import dispatch
 from .._base import FLOAT32, Spec, View, register
 from .._traits import Traits
-from ..positional_rotary import run_rotary, turned
+from ..positional_rotary import turned
 from .core import Rule, join_heads, split_heads
 from .gqa import BIAS, COS, KEY, PAST_K, PAST_V, QUERY, SIN, SINK, TOTAL, VALUE, _entry, _rule, _sizes
 from .gqa import _infer as _full
-from .rules import Settings, attend
 
 if TYPE_CHECKING:
     from ..builder import Builder
 
-__all__: list[str] = []
+__all__ = ["attended", "rotated"]
 
 
 def _held(tokens: int, rows: int, window: int) -> int:
@@ -97,13 +97,13 @@ def _run(n: View, *given: Any) -> Sequence[np.ndarray]:
 # ---- by kernels, which are called when the number of tokens of each entry is known ---------------------------------------
 
 
-def _rotated(m: Machine, x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
+def rotated(m: Machine, x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
     out = dispatch.empty(x.shape)
-    run_rotary(m, x, cos, sin, out, interleaved, None)
+    rotary(m, x, cos, sin, out, interleaved, None)
     return out
 
 
-def _attended(m: Machine, n: View, q: Any, k: Any, v: Any, mask: Any, sink: Any, rule: Rule) -> Sequence[np.ndarray]:
+def attended(m: Machine, n: View, q: Any, k: Any, v: Any, mask: Any, sink: Any, rule: Rule) -> Sequence[np.ndarray]:
     if mask is not None or sink is not None or rule.softcap or n.get("smooth_softmax", 0):
         return list(_entry(n, q, k, v, mask, sink, rule))
     (_, _, rows, _), keys = q.shape, k.shape[2]
@@ -119,12 +119,11 @@ def _attended(m: Machine, n: View, q: Any, k: Any, v: Any, mask: Any, sink: Any,
 def _lower(n: View, b: Builder) -> Any:
     if not n.float32(QUERY, KEY, VALUE, PAST_K, PAST_V, COS, SIN, BIAS, SINK):
         return False
-    kernels = {name: b.kernel(name) for name in ("attention", "rotary")}
-    m = ARRAYS._replace(call=lambda name, *args: kernels[name](*args))
+    m = of({name: b.kernel(name) for name in ("attention", "rotary")})
 
     def function(*given: Any) -> Sequence[np.ndarray]:
         with np.errstate(all="ignore"):
-            return _windowed(n, partial(_attended, m), partial(_rotated, m), *given)
+            return _windowed(n, partial(attended, m), partial(rotated, m), *given)
 
     inputs = [b.optional(i) for i in range(len(n.inputs))]
     b.python(function, inputs, [b.output(i) if n.wants(i) else None for i in range(len(n.node.outputs))])

@@ -43,7 +43,7 @@ def _unfolded(n: View, i: int, attribute: str) -> Shape | None:
 
 
 def _same(n: View, what: str, *sizes: Dim) -> Dim:
-    """The size that these are; an unknown one may be anything."""
+    """The one size that these sizes are; raises where two that are known differ."""
     found = {s for s in sizes if isinstance(s, int)}
     if len(found) > 1:
         raise n.fail(

@@ -1,52 +1,27 @@
-"""Attention on checked operands: shapes of masks, and the kernel calls, on arrays here and in programs on memory."""
+"""Arguments of attention: their rules, and masks as values that are added."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..._tuples import NamedTuple
-from ...calls.machine import Machine
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...ir.checks import differ, integer, number
 from ...ir.graph import Dim, Shape
-from ...kernels.table import REDUCE, Activation
 
 __all__ = [
     "FAR",
-    "IDENTITY",
-    "Settings",
     "additive_mask",
-    "attend",
     "check_lengths",
-    "four",
     "lengths_rule",
     "mask_rule",
     "offset_of",
     "scale_of",
     "wanted",
-    "weigh",
-    "weighted_sum",
 ]
 
-IDENTITY = Activation(0)
 FAR = 1 << 62
-
-
-class Settings(NamedTuple):
-    """Options of the kernels `attention` and `attention_weights`; see their references."""
-
-    scale: float
-    causal: bool = False
-    offset: int = 0
-    empty: int = 0
-    k_transposed: bool = False
-    heads_last: bool = False
-
-
-# ---- arguments -----------------------------------------------------------------------------------------------------
 
 
 def mask_rule(op: str, mask: Shape | None, whole: Shape) -> None:
@@ -98,56 +73,3 @@ def additive_mask(mask: np.ndarray | None) -> np.ndarray | None:
         return mask
     numbers: np.ndarray = np.where(mask, np.float32(0), np.float32(-np.inf))
     return numbers
-
-
-def four(shape: Sequence[int], batched: bool) -> tuple[int, ...]:
-    """A shape of two to four axes with four: axes of size 1 in front, or second if there are three of which one is the batch."""
-    if len(shape) == 3 and batched:
-        return (shape[0], 1, *shape[1:])
-    return (*(1,) * (4 - len(shape)), *shape)
-
-
-# ---- kernel calls ---------------------------------------------------------------------------------------------------
-
-
-def attend(m: Machine, q: Any, k: Any, v: Any, mask: Any, lengths: Any, out: Any, s: Settings) -> None:
-    """out = softmax(scale q kᵀ + mask) v, all scores but a tile of them never in memory."""
-    m.call("attention", q, k, v, mask, lengths, out, *s)
-
-
-def weigh(m: Machine, q: Any, k: Any, mask: Any, lengths: Any, weights: Any, scores: Any, mean: bool, s: Settings) -> None:
-    """The weights (b, h, q, k), or their mean over the heads (b, q, k), and the scores; each of the two may be None."""
-    q, k = (_heads_first(m, x) for x in (q, k)) if s.heads_last else (q, k)
-    (b, h, rows, d), g = q.shape, k.shape[1]
-    keys = k.shape[3] if s.k_transposed else k.shape[2]
-    scores = m.temp((b, h, rows, keys)) if scores is None else scores
-    own = m.temp((b, h, rows, keys)) if mean or weights is None else weights
-    folded = (b * g, h // max(g, 1) * rows)
-    inner = (d, keys) if s.k_transposed else (keys, d)
-    m.call(
-        "matmul",
-        m.view(q, (*folded, d)),
-        m.view(k, (b * g, *inner)),
-        m.view(scores, (*folded, keys)),
-        not s.k_transposed,
-        IDENTITY,
-    )
-    m.call("attention_weights", scores, mask, lengths, scores, own, s.scale, s.causal, s.offset, s.empty)
-    if mean and weights is not None:
-        m.call("reduce", m.view(own, (b, h, rows * keys)), m.view(weights, (b, rows * keys)), REDUCE["mean"])
-
-
-def weighted_sum(m: Machine, scores: Any, v: Any, lengths: Any, out: Any, s: Settings) -> None:
-    """out = softmax(scores) v for scores (b, h, q, k) that are there: the mask of queries and keys of no width."""
-    b, h, rows, keys = scores.shape
-    nothing = m.temp((b, h, rows, 0)), m.temp((b, v.shape[1], keys, 0))
-    m.call("attention", *nothing, v, scores, lengths, out, *s._replace(scale=1.0, k_transposed=False, heads_last=False))
-
-
-def _heads_first(m: Machine, x: Any) -> Any:
-    """(b, t, h, d) as (b, h, t, d)."""
-    b, t, h, d = x.shape
-    out = m.temp((b, h, t, d))
-    if b * t * h * d:
-        m.call("copy", x, out, (b, h, t, d), 0, (t * h * d, d, h * d, 1), 0, (h * t * d, t * d, d, 1), 4)
-    return out

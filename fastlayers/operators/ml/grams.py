@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from ..._distinct import distinct
+from ...kernels.grams import grams_of
 from .._base import FLOAT32, Spec, View, register
 from .._traits import PLAIN
+from ..calls import indexable
 from ..shapes import need_kind
+from .labels import placed
 
 __all__: list[str] = []
 
@@ -60,13 +65,18 @@ def _tfidf_infer(n: View) -> list[Spec]:
     return [Spec(None if shape is None else (*shape[:-1], columns), FLOAT32)]
 
 
+def _weights(n: View) -> np.ndarray:
+    """The weight of each sequence of the pool; of TF 1."""
+    given = None if n.get("mode") == "TF" else n.get("weights")
+    return np.asarray(np.ones(len(n.get("ngram_indexes", ()))) if given is None else given, np.float32)
+
+
 def _tfidf_run(n: View, x: np.ndarray) -> Arrays:
     numbers = _pool(n)[1]
     if numbers is not None:
         x = np.asarray([numbers.get(word, -1) for word in x.reshape(-1)], np.int64).reshape(x.shape)
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1] if x.ndim else 1).astype(np.int64)
-    places, mode = np.asarray(n.get("ngram_indexes", ()), np.int64), n.get("mode")
-    weights = np.asarray(n.get("weights") if mode != "TF" and n.get("weights") is not None else np.ones(len(places)), np.float32)
+    places, mode, weights = np.asarray(n.get("ngram_indexes", ()), np.int64), n.get("mode"), _weights(n)
     out = np.zeros((len(rows), int(places.max(initial=-1)) + 1), np.float32)
     for pool, first in _grams(n):
         length = pool.shape[1]
@@ -89,4 +99,21 @@ def _tfidf_run(n: View, x: np.ndarray) -> Arrays:
     return (out.reshape(*x.shape[:-1], out.shape[1]),)
 
 
-register("TfIdfVectorizer", _tfidf_infer, _tfidf_run, traits=PLAIN)
+def _tfidf_lower(n: View, b: Any) -> Any:
+    """Positions of the elements among the words of the pool, and a walk along the tree of its sequences from each."""
+    columns, weights, shape = n.get("ngram_indexes", ()), _weights(n), n.sizes(0)
+    if not indexable(n, 0) or (n.get("mode") == "IDF" and len(set(columns)) != len(columns)):
+        return False  # of several sequences in one column the last of the row would count
+    parts = _grams(n)
+    words = distinct(np.concatenate([np.zeros(0, np.int64), *(pool.reshape(-1) for pool, _ in parts)]))[0]
+    sequences = [row for pool, _ in parts for row in np.searchsorted(words, pool).tolist()]
+    numbers = [i for pool, first in parts for i in range(first, first + len(pool))]
+    tree = grams_of(sequences, [columns[i] for i in numbers], weights[numbers], len(words))
+    x, out = placed(n, b, words), b.output(0)
+    rows, steps = math.prod(shape[:-1]), n.get("max_skip_count", 0) + 1
+    given = [b.constant(array) for array in tree]
+    b.call("grams", x.view((rows, math.prod(shape[-1:]))), *given, out.view((rows, out.shape[-1])), steps, n.get("mode") == "IDF")
+    return True
+
+
+register("TfIdfVectorizer", _tfidf_infer, _tfidf_run, _tfidf_lower, PLAIN)

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ..._distinct import distinct
+from ...kernels.grams import table_of
 from .._base import FLOAT32, INT64, Spec, View, register
 from .._traits import EACH, PLAIN
+from ..calls import indexable, indices
 from ..shapes import like, need_kind
 
-__all__: list[str] = []
+__all__ = ["label_table", "placed"]
 
 Arrays = tuple[np.ndarray, ...]
 STRING = np.dtype(object)
+MOST_ROWS = 64  # categories whose rows are copied from a table
 _LISTS = (("tensor", None), ("int64s", INT64), ("floats", FLOAT32), ("strings", STRING))
+
+
+def placed(n: View, b: Any, keys: np.ndarray) -> Any:
+    """The positions of input 0, which is `indexable`, among ascending integers; their number where it is none of them."""
+    x = indices(n, b, 0)
+    out, (table, offset) = b.temp(x.shape, INT64), table_of(keys)
+    b.call("places", x, b.constant(keys), b.constant(table), out, offset)
+    return out
+
+
+def _picked(b: Any, values: np.ndarray, at: Any, out: Any) -> None:
+    """out[i] = values[at[i]]."""
+    table, size, inner = b.constant(values), at.size, math.prod(values.shape[1:])
+    b.call("gather", table.view((1, len(values), inner)), at.view((size,)), out.view((1, size, inner)), values.itemsize)
+
 
 # ---- LabelEncoder ----------------------------------------------------------------------------------------------------
 
@@ -28,7 +47,7 @@ def _side(n: View, what: str) -> np.ndarray | None:
     return np.asarray(found[0][0], found[0][1]).reshape(-1) if found else None
 
 
-def _labels(n: View) -> tuple[np.ndarray, np.ndarray, Any]:
+def label_table(n: View) -> tuple[np.ndarray, np.ndarray, Any]:
     """Keys, values and what stands for all other keys."""
     keys, values = _side(n, "keys"), _side(n, "values")
     if keys is None or values is None or len(keys) != len(values) or keys.dtype.kind not in "fiubO":
@@ -45,13 +64,13 @@ def _labels(n: View) -> tuple[np.ndarray, np.ndarray, Any]:
 
 def _label_infer(n: View) -> list[Spec]:
     """The value of each key."""
-    keys, values, _ = _labels(n)
+    keys, values, _ = label_table(n)
     need_kind(n, {"f": "f", "O": "O"}.get(keys.dtype.kind, "iub"), 0)
     return [like(n.spec(0), values.dtype)]
 
 
 def _label_run(n: View, x: np.ndarray) -> Arrays:
-    keys, values, other = _labels(n)
+    keys, values, other = label_table(n)
     if keys.dtype.kind == "O":
         # Of keys that are there twice the last one counts.
         table = dict(zip(keys.tolist(), values.tolist(), strict=True))
@@ -67,7 +86,16 @@ def _label_run(n: View, x: np.ndarray) -> Arrays:
     return (np.where(same, chosen[at], np.asarray(other, values.dtype)),)
 
 
-register("LabelEncoder", _label_infer, _label_run, traits=EACH)
+def _label_lower(n: View, b: Any) -> Any:
+    keys, values, other = label_table(n)
+    if keys.dtype.kind not in "iu" or values.dtype.kind not in "fiu" or not indexable(n, 0):
+        return False
+    ordered, first = distinct(keys.astype(np.int64)[::-1])
+    _picked(b, np.append(values[::-1][first], np.asarray(other, values.dtype)), placed(n, b, ordered), b.output(0))
+    return True
+
+
+register("LabelEncoder", _label_infer, _label_run, _label_lower, EACH)
 
 # ---- OneHotEncoder ---------------------------------------------------------------------------------------------------
 
@@ -108,7 +136,25 @@ def _one_hot_run(n: View, x: np.ndarray) -> Arrays:
     return (out.reshape(*x.shape, len(categories)),)
 
 
-register("OneHotEncoder", _one_hot_infer, _one_hot_run, traits=PLAIN)
+def _one_hot_lower(n: View, b: Any) -> Any:
+    categories = _categories(n)
+    if categories.dtype.kind == "O" or not n.get("zeros", 1) or not indexable(n, 0):
+        return False
+    ordered, first = distinct(categories[::-1])
+    count, out = len(categories), b.output(0)
+    at, size = placed(n, b, ordered), math.prod(n.sizes(0))
+    if count < MOST_ROWS:
+        rows = np.zeros((len(ordered) + 1, count), np.float32)
+        rows[np.arange(len(ordered)), count - 1 - first] = 1
+        _picked(b, rows, at, out)
+        return True
+    number = b.temp(at.shape, INT64)
+    _picked(b, np.append(count - 1 - first, count), at, number)
+    values = b.constant(np.asarray([0, 1], np.float32))
+    return b.call("one_hot", number.view((size, 1)), values, out.view((size, count, 1)), 4)
+
+
+register("OneHotEncoder", _one_hot_infer, _one_hot_run, _one_hot_lower, PLAIN)
 
 # ---- CategoryMapper --------------------------------------------------------------------------------------------------
 

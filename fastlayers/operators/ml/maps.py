@@ -9,7 +9,7 @@ import numpy as np
 from .._base import View
 from .text import strings
 
-__all__ = ["cast_map_run", "dict_vectorizer_run", "zip_map_run"]
+__all__ = ["cast_map_run", "dict_vectorizer_run", "map_keys", "zip_map_run"]
 
 MOST = 1 << 24  # columns of a map that is spread out
 
@@ -67,12 +67,18 @@ def cast_map_run(n: View, value: Any) -> tuple[np.ndarray]:
     return (np.asarray(made, np.float32 if to == "TO_FLOAT" else np.int64).reshape(1, -1),)
 
 
+def map_keys(n: View) -> tuple[Any, ...]:
+    """The labels of a ZipMap."""
+    keys = n.get("classlabels_strings")
+    return tuple(keys if keys is not None else n.get("classlabels_int64s") or ())
+
+
 def zip_map_run(n: View, value: Any) -> tuple[list[dict[Any, Any]]]:
     """One dict a row: the number of each class by its label."""
     if not isinstance(value, np.ndarray) or value.ndim not in (1, 2):
         raise n.fail("its input is no matrix: expected (n, classes)")
-    keys = n.get("classlabels_strings") if n.get("classlabels_strings") is not None else n.get("classlabels_int64s")
+    keys = map_keys(n)
     rows = value if value.ndim == 2 else value[None]
-    if keys is None or len(keys) != rows.shape[1]:
-        raise n.fail(f"it has {0 if keys is None else len(keys)} labels for {rows.shape[1]} columns: expected one per column")
+    if len(keys) != rows.shape[1]:
+        raise n.fail(f"it has {len(keys)} labels for {rows.shape[1]} columns: expected one per column")
     return ([dict(zip(keys, row, strict=True)) for row in rows.tolist()],)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
+from ...kernels.reference.classical import pair_probabilities
 from .._base import FLOAT32, Spec, View, register
 from .._traits import EACH, PLAIN
 from ..shapes import like, need_kind
@@ -15,7 +17,6 @@ __all__: list[str] = []
 Arrays = tuple[np.ndarray, ...]
 # Of the approximation of the inverse error function that ai.onnx.ml's engines share (Winitzki's).
 _A = 0.147
-_ROUNDS = 100
 
 
 def _infer(n: View) -> list[Spec]:
@@ -67,36 +68,22 @@ def _probabilities_infer(n: View) -> list[Spec]:
     return [Spec((None if shape is None else shape[0], classes), like(n.spec(0), FLOAT32).dtype)]
 
 
+def _factors(n: View) -> list[np.ndarray]:
+    """The factor and the summand of each pair's score."""
+    return [np.asarray(n.get(name), np.float64) for name in ("prob_a", "prob_b")]
+
+
 def _probabilities_run(n: View, x: np.ndarray) -> Arrays:
-    """Probabilities of classes that agree best with those of the pairs, 1 / (1 + exp(a score + b)) (Wu, Lin and Weng, 2004)."""
-    classes, first, second = _pairs(n)
-    a, b = (np.asarray(n.get(name), np.float64) for name in ("prob_a", "prob_b"))
-    of_pair = np.clip(1 / (1 + np.exp(x * a + b)), 1e-7, 1 - 1e-7)
-    rows = len(x)
-    r = np.zeros((rows, classes, classes))
-    r[:, first, second], r[:, second, first] = of_pair, 1 - of_pair
-    q = -np.swapaxes(r, 1, 2) * r
-    each = np.arange(classes)
-    q[:, each, each] = (r**2).sum(axis=1)
-    p = np.full((rows, classes), 1 / classes)
-    left = np.arange(rows)
-    for _ in range(_ROUNDS):
-        qp = np.einsum("nij,nj->ni", q[left], p[left])
-        pqp = (p[left] * qp).sum(axis=1)
-        wrong = np.abs(qp - pqp[:, None]).max(axis=1, initial=0) >= 0.005 / classes
-        left, qp, pqp = left[wrong], qp[wrong], pqp[wrong]
-        if not left.size:
-            break
-        mine = p[left]
-        for i in range(classes):
-            step = (pqp - qp[:, i]) / q[left, i, i]
-            mine[:, i] += step
-            grown = 1 + step
-            pqp = (pqp + step * (step * q[left, i, i] + 2 * qp[:, i])) / grown**2
-            qp = (qp + step[:, None] * q[left, i]) / grown[:, None]
-            mine /= grown[:, None]
-        p[left] = mine
-    return (p.astype(np.float32),)
+    out = np.empty((len(x), _pairs(n)[0]))
+    scale, shift = _factors(n)
+    pair_probabilities(x.astype(np.float64), scale, shift, out)
+    return (out.astype(np.float32),)
 
 
-register("SvmProbabilities", _probabilities_infer, _probabilities_run, traits=PLAIN)
+def _probabilities_lower(n: View, b: Any) -> Any:
+    if not n.float32():
+        return False
+    return b.call("pair_probabilities", b.input(0), *map(b.constant, _factors(n)), b.output(0))
+
+
+register("SvmProbabilities", _probabilities_infer, _probabilities_run, _probabilities_lower, PLAIN)

@@ -3,7 +3,9 @@
 MatMulNBits' weights (n, k) have 2, 4 or 8 bits and blocks along k: they are as (n, blocks, bytes of a block), lowest bits first;
 integer zero points likewise. The kernel keeps them.
 With g_idx, which says the block that each term belongs to, in any order, they become float32 once: as large as if they had never
-been quantized; so do those of MatMulBnb4, each of which is one of sixteen numbers (4 bits, the first one highest).
+been quantized. Weights of MatMulBnb4 are codes of sixteen numbers (4 bits, the first one highest), which the kernel looks up;
+they become float32 where a block has terms of two columns. `codes`, an attribute that no file of ONNX has, says that weights of
+MatMulNBits are such, too: one of `_codes.CODES`, of 4 or 8 bits.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._codes import CODES, values_of
 from ...kernels.table import NBITS_SUMS
 from .._base import Spec, View, register
 from .._costs import product
@@ -41,6 +44,9 @@ def _sizes(n: View) -> tuple[int, int, int, int, int]:
 def infer(n: View) -> list[Spec]:
     """Inputs: x (..., k), the weights, their scales, zero points, the block of each term (g_idx), a bias."""
     columns, terms, block, blocks, bits = _sizes(n)
+    table = codes_of(n)
+    if table is not None and (table.size != 1 << bits or n.has(3)):
+        raise n.fail(f"codes={n.get('codes')!r} with {bits} bits: expected {table.size} codes, and no zero points")
     x = n.spec(0)
     if x.dtype.kind != "f" or n.spec(2).dtype != x.dtype:
         raise n.wrong_dtype(f"x has dtype {x.dtype}, the scales {n.spec(2).dtype}: expected the same float")
@@ -50,6 +56,8 @@ def infer(n: View) -> list[Spec]:
         raise n.wrong_dtype(f"g_idx has dtype {n.spec(4).dtype}: expected int32")
     if n.has(3) and n.spec(3).dtype not in (np.uint8, x.dtype):
         raise n.wrong_dtype(f"the zero points have dtype {n.spec(3).dtype}: expected uint8 or {x.dtype}")
+    if n.has(5) and n.spec(5).dtype != x.dtype:
+        raise n.wrong_dtype(f"input 5, the bias, has dtype {n.spec(5).dtype}: expected {x.dtype}")
     packed = blocks if n.has(3) and n.spec(3).dtype != np.uint8 else -(-blocks * bits // 8)
     for i, size in ((1, columns * blocks * block * bits // 8), (2, columns * blocks), (3, columns * packed), (5, columns)):
         shape = n.shape(i) if n.has(i) else None
@@ -63,6 +71,14 @@ def infer(n: View) -> list[Spec]:
     if not x.shape or (isinstance(x.shape[-1], int) and x.shape[-1] != terms):
         raise n.fail(f"x has shape {x.shape}: expected {terms} along its last axis")
     return [Spec((*x.shape[:-1], columns), x.dtype)]
+
+
+def codes_of(n: View) -> np.ndarray | None:
+    """Values that the weights' numbers stand for; None: they stand for themselves."""
+    name = n.get("codes", "")
+    if name and name not in CODES:
+        raise n.fail(f"codes is {name!r:.50}: expected one of {', '.join(CODES)}")
+    return values_of(name) if name else None
 
 
 def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
@@ -87,19 +103,24 @@ def _floats(n: View, packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray |
     if at.min() < 0 or at.max() >= blocks:
         raise n.fail(f"g_idx has {at.min()} .. {at.max()}: expected 0 .. {blocks - 1}")
     rows, scales, zeros = _apart(n, packed, scales, zeros)
-    return floats(rows, scales, zeros, at, bits)
+    return floats(rows, scales, zeros, at, bits, codes_of(n))
 
 
-def floats(packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, at: np.ndarray, bits: int) -> np.ndarray:
+def floats(
+    packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, at: np.ndarray, bits: int, table: np.ndarray | None = None
+) -> np.ndarray:
     """Weights (n, terms) as float32, of rows of bytes, with scales and zero points (n, blocks); `at`: the block of each term."""
+    if table is not None:
+        return np.ascontiguousarray(table[unpacked(packed, bits)[:, : at.size]] * scales[:, at].astype(np.float32))
     numbers = unpacked(packed, bits)[:, : at.size].astype(np.float32)
     origin = np.float32(1 << (bits - 1)) if zeros is None else zeros[:, at].astype(np.float32)
     return np.ascontiguousarray((numbers - origin) * scales[:, at].astype(np.float32))
 
 
 def kernel_arguments(
-    packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bias: np.ndarray | None, terms: int, block: int, bits: int
-) -> tuple[Any, ...]:
+    packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bias: np.ndarray | None, terms: int, block: int, bits: int,
+    table: np.ndarray | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
     """Arguments of `nbits_pack`: a block that is too large becomes several of the same scale, and the last one is filled up."""
     size = min(block, _MOST, max(1 << (terms - 1).bit_length(), 16))
     blocks = -(-terms // size)
@@ -110,7 +131,7 @@ def kernel_arguments(
     if packed.shape[1] != width:
         packed = np.pad(packed[:, :width], ((0, 0), (0, max(width - packed.shape[1], 0))))
     origin = None if zeros is None else np.ascontiguousarray(zeros, np.uint8 if zeros.dtype == np.uint8 else np.float32)
-    return packed.reshape(len(packed), blocks, -1), np.ascontiguousarray(scales, np.float32), origin, bias, terms, bits
+    return packed.reshape(len(packed), blocks, -1), np.ascontiguousarray(scales, np.float32), origin, bias, terms, bits, table
 
 
 def run(
@@ -135,7 +156,7 @@ def lower(n: View, b: Builder) -> Any:
         return True
     # The integers of x share steps by blocks of the kernel's: larger ones are summed exactly.
     sums = NBITS_SUMS["integer" if n.get("accuracy_level", 0) == 4 and block <= _MOST else "exact"]
-    arguments = partial(kernel_arguments, bias=bias, terms=terms, block=block, bits=bits)
+    arguments = partial(kernel_arguments, bias=bias, terms=terms, block=block, bits=bits, table=codes_of(n))
     b.call("nbits", x, b.pack("nbits_pack", lambda: arguments(*_apart(n, packed, scales, zeros))), out, sums, fused(n))
     return True
 
@@ -150,14 +171,7 @@ register(
 
 # ---- MatMulBnb4 --------------------------------------------------------------------------------------------------------
 
-# bitsandbytes' numbers: quant_type 0 is FP4 (a sign, then those of the three other bits), 1 NF4.
-_FP4 = (0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
-_NF4 = (
-    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
-    -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
-    0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
-)  # fmt: skip
-_SIXTEEN = (np.array((*_FP4, *(-v for v in _FP4)), np.float32), np.array(_NF4, np.float32))
+_BNB4 = ("FP4", "NF4")  # by quant_type
 
 
 def _bnb4_infer(n: View) -> list[Spec]:
@@ -188,7 +202,7 @@ def _bnb4_weights(n: View, packed: np.ndarray, largest: np.ndarray) -> np.ndarra
     columns, terms = n.get("N"), n.get("K")
     packed = packed.reshape(-1)
     numbers = np.stack((packed >> np.uint8(4), packed & np.uint8(15)), -1).reshape(-1)[: columns * terms]
-    made = _SIXTEEN[n.get("quant_type")][numbers] * np.repeat(largest.reshape(-1), n.get("block_size"))[: columns * terms]
+    made = values_of(_BNB4[n.get("quant_type")])[numbers] * np.repeat(largest.reshape(-1), n.get("block_size"))[: columns * terms]
     made = made.astype(np.float32).reshape(columns, terms)
     return np.ascontiguousarray(made if n.get("transB", 1) else made.T)
 
@@ -204,7 +218,17 @@ def _bnb4_lower(n: View, b: Builder) -> Any:
         return False
     x, out = b.input(0), b.output(0)
     x, out = x.view((math.prod(x.shape[:-1]), x.shape[-1])), out.view((math.prod(out.shape[:-1]), out.shape[-1]))
-    b.call("linear", x, b.pack("linear_pack", lambda: (_bnb4_weights(n, packed, largest), None)), out, None, fused(n))
+    columns, terms, block = n.get("N"), n.get("K"), n.get("block_size")
+    if n.get("transB", 1) and not terms % block:
+
+        def arguments() -> tuple[Any, ...]:
+            turned = packed << np.uint8(4) | packed >> np.uint8(4)
+            table = values_of(_BNB4[n.get("quant_type")])
+            return kernel_arguments(turned.reshape(columns, -1), largest.reshape(columns, -1), None, None, terms, block, 4, table)
+
+        b.call("nbits", x, b.pack("nbits_pack", arguments), out, NBITS_SUMS["exact"], fused(n))
+    else:
+        b.call("linear", x, b.pack("linear_pack", lambda: (_bnb4_weights(n, packed, largest), None)), out, None, fused(n))
     return True
 
 

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from ...kernels.quantized_add import factors, fused
+from ...kernels.reference.pooling import sum_pool
 from ...kernels.table import REDUCE
 from .._base import FLOAT32, OPERATORS, Spec, View, register
 from .._layouts import ALIKE, maps
 from .._traits import PLAIN, Layout, Sides, Traits
-from ..pooling import _place, _windows
+from ..pooling import _place, counted, pooled
 from ..shapes import broadcast, same_dtype
 from . import lowering as lower
 from .parameters import (
@@ -177,11 +178,9 @@ def pool_run(n: View, x: np.ndarray, x_scale: np.ndarray, x_zero: _Zero, scale: 
     """The mean of each window; padding stands for 0 where it counts."""
     wide = whole(x, None if x_zero is None else _one(x_zero))
     given = {**n.node.attributes, "x_last": _last(n)}
-    views, kind, place = _windows(applied(n, "AveragePool", [array_spec(wide)], given), wide, 0)
-    axes = tuple(range(-len(place.kernel), 0))
-    count = (kind > 0 if n.get("count_include_pad", 0) else kind == 1).sum(axes)
-    (y,) = mean_of(views.sum(axes), count, x_scale, scale, zero, x.dtype if zero is None else zero.dtype)
-    return (np.moveaxis(y, 1, -1) if _last(n) else y,)
+    view = applied(n, "AveragePool", [array_spec(wide)], given)
+    (total,) = pooled(view, wide, sum_pool, 1.0)
+    return mean_of(total, counted(view), x_scale, scale, zero, x.dtype if zero is None else zero.dtype)
 
 
 def reduce_infer(n: View) -> list[Spec]:

@@ -2,6 +2,7 @@
 
 Only what is gathered becomes floats. Numbers are one an element (int4 and uint4, which the reader widens: `apart`), or bytes, of
 which one has two of 4 bits, or four of 2, that are neighbours along the last axis, the lowest first; so have zero points then.
+`codes`: see `blocks`. With `from_front` no index counts from the end, as layers look rows up.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ...rules.shapes import index_error
 from .._base import Spec, View, register
 from .._traits import PLAIN
 from ..shapes import axis_of
-from .blocks import unpacked
+from .blocks import codes_of, unpacked
 from .parameters import Arrays
 
 
@@ -39,12 +40,15 @@ def infer(n: View) -> list[Spec]:
     table, indices, scales = n.spec(0), n.spec(1), n.spec(2)
     if table.dtype not in (np.uint8, np.int8) or (table.dtype == np.int8 and not n.get("apart", 0)):
         raise n.wrong_dtype(f"the table has dtype {table.dtype}: expected uint8, int4 or uint4")
-    if indices.dtype not in (np.int32, np.int64):
+    if indices.dtype not in (np.int32, np.int64) and not (n.get("from_front", 0) and indices.dtype.kind in "iu"):
         raise n.wrong_dtype(f"the indices have dtype {indices.dtype}: expected int32 or int64")
-    if scales.dtype.kind != "f":
-        raise n.wrong_dtype(f"the scales have dtype {scales.dtype}: expected a float")
+    if scales.dtype not in (np.float32, np.float16):
+        raise n.wrong_dtype(f"the scales have dtype {scales.dtype}: expected float32 or float16")
     if n.has(3) and n.spec(3).dtype != table.dtype:
         raise n.wrong_dtype(f"the zero points have dtype {n.spec(3).dtype}: expected {table.dtype}, that of the table")
+    codes = codes_of(n)
+    if codes is not None and (codes.size != 1 << n.get("bits", 4) or n.has(3) or n.get("apart", 0)):
+        raise n.fail(f"codes={n.get('codes')!r} with bits={n.get('bits', 4)}: expected {codes.size} codes, and no zero points")
     if table.shape is None:
         return [Spec(None, scales.dtype)]
     gathered, quantized, block, apart = _sizes(n, len(table.shape))
@@ -71,10 +75,12 @@ def infer(n: View) -> list[Spec]:
 def _positions(n: View, indices: np.ndarray, shape: Shape, axis: int) -> np.ndarray:
     """Indices counted from the front; all of them in range."""
     size: Any = shape[axis]
-    wrong = indices[(indices < -size) | (indices >= size)]
+    wrong = indices[(indices < (0 if n.get("from_front", 0) else -size)) | (indices >= size)]
+    if wrong.size and n.get("from_front", 0):
+        raise n.fail(f"id {wrong[0]} is out of range: expected 0 to {size - 1}")
     if wrong.size:
         raise index_error(n.where, wrong[0], shape, axis)
-    return np.where(indices < 0, indices + size, indices)
+    return np.where(indices < 0, indices + size, indices) if indices.dtype.kind == "i" else indices
 
 
 def run(n: View, table: np.ndarray, indices: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None = None) -> Arrays:
@@ -96,9 +102,13 @@ def run(n: View, table: np.ndarray, indices: np.ndarray, scales: np.ndarray, zer
             taken = numbers(taken)[..., :blocks]
         return np.repeat(taken, block, axis)[(slice(None),) * axis + (slice(found.shape[axis]),)]
 
+    origin: np.ndarray | int
     found = numbers(np.take(table, at, axis=gathered))
-    if zeros is None:
-        origin: np.ndarray | int = 0 if n.get("apart", 0) else 1 << (n.get("bits", 4) - 1)
+    codes = codes_of(n)
+    if codes is not None:
+        found, origin = codes[found], 0
+    elif zeros is None:
+        origin = 0 if n.get("apart", 0) else 1 << (n.get("bits", 4) - 1)
     else:
         origin = spread(zeros, apart > 1)
     wide = np.result_type(scales.dtype, np.float32)

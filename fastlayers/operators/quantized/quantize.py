@@ -15,16 +15,17 @@ from .._traits import PLAIN, Layout, Sides, Traits
 from ..narrow import NARROW, narrowed
 from ..shapes import axis_of, dtype_of
 from . import lowering as lower
-from .parameters import Arrays, quantized
+from .blocks import codes_of
+from .parameters import BYTES, Arrays, quantized
 
 UINT8 = np.dtype(np.uint8)
 
 
-def _granularity(n: View) -> None:
-    """Checks the shapes of scale (input 1) and zero point (input 2) against that of x."""
-    x, scale, axis, block = n.shape(0), n.shape(1), n.get("axis", 1), n.get("block_size", 0)
-    if n.has(2) and n.shape(2) is not None and scale is not None:
-        zero = n.shape(2)
+def _granularity(n: View, values: int = 0, scales: int = 1, zeros: int = 2) -> None:
+    """Checks the shapes of scale and zero point against that of x; numbers of inputs."""
+    x, scale, axis, block = n.shape(values), n.shape(scales), n.get("axis", 1), n.get("block_size", 0)
+    if n.has(zeros) and n.shape(zeros) is not None and scale is not None:
+        zero = n.shape(zeros)
         assert zero is not None
         one = all(d == 1 for d in (*zero, *scale))
         if not one and (len(zero) != len(scale) or any(_differ(p, q) for p, q in zip(zero, scale, strict=True))):
@@ -142,6 +143,50 @@ def dequantize_run(n: View, x: np.ndarray, scale: np.ndarray, zero: np.ndarray |
     steps = x if zero is None else x.astype(exact) - spread(n, zero, x).astype(exact)
     wide = np.result_type(scale.dtype, FLOAT32)
     return ((steps.astype(wide) * spread(n, scale, x).astype(wide)).astype(dtype),)
+
+
+def codes_infer(n: View) -> list[Spec]:
+    """Inputs: codes in uint8 of one of `_codes.CODES`, scales."""
+    q, scale = n.spec(0), n.spec(1)
+    if q.dtype != np.uint8 or scale.dtype != FLOAT32:
+        raise n.wrong_dtype(f"the codes have dtype {q.dtype}, the scales {scale.dtype}: expected uint8, float32")
+    if codes_of(n) is None:
+        raise n.fail("codes is not given")
+    _granularity(n)
+    return [Spec(q.shape, FLOAT32)]
+
+
+def codes_run(n: View, q: np.ndarray, scale: np.ndarray) -> Arrays:
+    """Numbers that the codes stand for, times the scales."""
+    return (dequantized_weight(n, q, scale, None),)
+
+
+register("DequantizeCodes", codes_infer, codes_run, None, PLAIN)
+
+
+def weight_rule(n: View, values: int, scales: int, zeros: int) -> None:
+    """Raises unless these inputs of another operator are weights of bytes, with scales and zero points as DequantizeLinear's."""
+    q, scale = n.spec(values), n.spec(scales)
+    if q.dtype not in BYTES or scale.dtype != FLOAT32 or (n.has(zeros) and n.spec(zeros).dtype != q.dtype):
+        zero = n.spec(zeros).dtype if n.has(zeros) else None
+        raise n.wrong_dtype(
+            f"the weights have dtype {q.dtype}, their scales {scale.dtype}, zero points {zero}: expected int8 or uint8, float32, "
+            "and that of the weights or none"
+        )
+    table = codes_of(n)
+    if table is not None and (table.size != 256 or q.dtype != np.uint8 or n.has(zeros)):
+        raise n.fail(f"codes={n.get('codes')!r} of {q.dtype}: expected 256 codes of uint8, and no zero points")
+    _granularity(n, values, scales, zeros)
+
+
+def dequantized_weight(n: View, q: np.ndarray, scale: np.ndarray, zero: np.ndarray | None) -> np.ndarray:
+    """(q - zero) * scale as float32: the very numbers of DequantizeLinear. Attribute `codes`: see `blocks`."""
+    table = codes_of(n)
+    steps: np.ndarray = q.astype(np.float32) if table is None else table[q]
+    if zero is not None:
+        steps -= spread(n, zero, q).astype(np.float32)
+    steps *= spread(n, scale, q)
+    return steps
 
 
 register("DequantizeLinear", dequantize_infer, dequantize_run, lower.dequantize_lower, _WITH_SCALE)

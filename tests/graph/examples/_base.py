@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fastlayers as fl
-from fastlayers.functional._declared import declared
+from fastlayers.graph.ops import DECLARED, Op
+
+
+def declared(op: str) -> Op | None:
+    """How a function of `functional` is recorded; None if it is made of others."""
+    getattr(fl.functional, op)  # imports its module
+    return DECLARED.get(op)
 
 
 class Example(NamedTuple):
@@ -47,9 +53,11 @@ class Example(NamedTuple):
     def call(self, tensors: list[Any]) -> tuple[Any, ...]:
         """The operation on arrays or symbols; always a tuple, nested ones opened."""
         entry = declared(self.op)
-        if entry is not None:
-            return entry.run(tensors, self.attributes)
-        return tuple(_flat(getattr(fl.functional, self.op)(*tensors, **self.attributes)))
+        if entry is None:
+            return tuple(_flat(getattr(fl.functional, self.op)(*tensors, **self.attributes)))
+        given = {entry.tensors[0][1:]: tensors} if entry.variadic else dict(zip(entry.tensors, tensors, strict=False))
+        result = entry.function(**given, **self.attributes)
+        return result if isinstance(result, tuple) else (result,)
 
 
 def _flat(result: Any) -> list[Any]:

@@ -17,6 +17,20 @@ FL_INLINE void fl_nbits_zeros_of(const fl_nbits *p, const void *zeros, int64_t b
   }
 }
 
+/* VW scales from lane j on, of the 16 that begin at `scales` */
+FL_INLINE vf fl_nbits_scales(const fl_nbits *p, const uint8_t *scales, int j) {
+  return p->narrow ? fl_half_wide((const uint16_t *)scales + j) : vload((const float *)scales + j);
+}
+
+/* The first block of panel j, and how far it is to its next one, which is as far for all panels of a tile. */
+FL_INLINE const uint8_t *fl_nbits_at(const fl_nbits *p, int64_t j) {
+  return p->weights + (j / FL_NBITS_SIDE * FL_NBITS_SIDE * p->blocks + j % FL_NBITS_SIDE) * p->record;
+}
+FL_INLINE int64_t fl_nbits_step(const fl_nbits *p, int64_t j) {
+  const int64_t left = p->panels - j / FL_NBITS_SIDE * FL_NBITS_SIDE;
+  return (left < FL_NBITS_SIDE ? left : FL_NBITS_SIDE) * p->record;
+}
+
 /* Where the zero points of panel j are. */
 FL_INLINE const void *fl_nbits_zeros_at(const fl_nbits *p, int64_t j) {
   return (const uint8_t *)p->zeros + j * p->blocks * FL_PANEL * (p->kind == FL_NBITS_FLOATS ? 4 : 1);
@@ -51,15 +65,15 @@ FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbit
   const int terms = 32 / bits;
   const vf table = fl_nbits_table(bits, zeros);
   for (int64_t j = 0; j * FL_PANEL < p->n; j++) {
-    const uint8_t *panel = p->weights + j * p->blocks * p->record;
+    const uint8_t *panel = fl_nbits_at(p, j);
+    const int64_t step = fl_nbits_step(p, j);
     const void *const origins = fl_nbits_zeros_at(p, j);
     for (int64_t k = k0; k < k0 + klen;) {
       const int64_t block = k / p->block, rest = k0 + klen - k, end = (block + 1) * p->block - k < rest ? (block + 1) * p->block : k + rest;
-      const uint8_t *from = panel + block * p->record;
-      const float *scales = (const float *)(from + p->block * bits * 2);
+      const uint8_t *from = panel + block * step;
       vf s[FL_PANEL / VW], z[FL_PANEL / VW];
       fl_nbits_zeros_of(p, origins, block, z);
-      FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) s[i] = vload(scales + i * VW);
+      FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) s[i] = fl_nbits_scales(p, from + p->block * bits * 2, i * VW);
       from += (k - block * p->block) * bits * 2;
       for (; k + terms <= end; k += terms, from += 64, to += terms * FL_PANEL)
         FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) {
@@ -71,13 +85,41 @@ FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbit
       for (int t = 0; k < end; k++, t++, to += FL_PANEL) /* the last terms: less than a group */
         for (int i = 0; i < FL_PANEL; i++) {
           const uint32_t v = ((const uint32_t *)from)[i];
-          to[i] = ((float)(v >> (t % 4 * 8 + t / 4 * bits) & ((1 << bits) - 1)) - z[i / VW][i % VW]) * scales[i];
+          to[i] = ((float)(v >> (t % 4 * 8 + t / 4 * bits) & ((1 << bits) - 1)) - z[i / VW][i % VW]) * s[i / VW][i % VW];
         }
     }
   }
 }
 
+/* The same of weights that are codes: a group of columns' terms at a time, each looked up. */
+FL_INLINE void fl_nbits_codes_of(const int bits, const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
+  const int terms = 32 / bits;
+  for (int64_t j = 0; j * FL_PANEL < p->n; j++)
+    for (int64_t k = k0; k < k0 + klen;) {
+      const int64_t block = k / p->block, rest = k0 + klen - k, end = (block + 1) * p->block - k < rest ? (block + 1) * p->block : k + rest;
+      const uint8_t *from = p->weights + (j * p->blocks + block) * p->record;
+      const float *scales = (const float *)(from + p->block * bits * 2);
+      from += (k - block * p->block) * bits * 2;
+      for (; k < end; from += 64)
+        for (int t = 0; t < terms && k < end; t++, k++, to += FL_PANEL) {
+#if VW == 16
+          if (bits == 4) {
+            const vu v = (vu)viload((const int32_t *)from) >> (t % 4 * 8 + t / 4 * bits);
+            vstore(to, (vf)_mm512_permutexvar_ps((__m512i)(vi)v, (__m512)vload(p->codes)) * vload(scales));
+            continue;
+          }
+#endif
+          for (int i = 0; i < FL_PANEL; i++)
+            to[i] = p->codes[from[i * 4 + t % 4] >> (t / 4 * bits) & ((1 << bits) - 1)] * scales[i];
+        }
+    }
+}
+
 static void fl_f32_nbits_panels(const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
+  if (p->codes) {
+    p->bits == 8 ? fl_nbits_codes_of(8, p, k0, klen, to) : fl_nbits_codes_of(4, p, k0, klen, to);
+    return;
+  }
   const int zeros = p->kind != FL_NBITS_HALF;
   if (p->bits == 8)
     fl_nbits_panels_of(8, 1, p, k0, klen, to);
@@ -129,6 +171,13 @@ static void fl_f32_nbits_rows(const float *x, int64_t m, int64_t k, int64_t bloc
   }
 }
 
+/* Asks for the line that a tile needs after 2 KB more: the processor itself stops at the end of each page. */
+#define FL_NBITS_AHEAD(words, v)              \
+  do {                                        \
+    if ((v) % (FL_PANEL / VW) == 0)           \
+      __builtin_prefetch((words) + 512, 0, 3); \
+  } while (0)
+
 typedef void (*fl_nbits_fn)(const fl_nbits *p, int64_t i, int64_t j);
 
 /* sums [16] of row i as results of panel j */
@@ -142,8 +191,7 @@ FL_INLINE void fl_nbits_finish(const fl_nbits *p, int64_t i, int64_t j, const vf
     memcpy(out, part, (size_t)left * 4);
 }
 
-/* The weights of panel j, of the last panel where there is none: a tile may hang over, and its results there are not wanted. */
-FL_INLINE const uint8_t *fl_nbits_at(const fl_nbits *p, int64_t j) { return p->weights + j * p->blocks * p->record; }
+/* The last panel where there is no panel j: a tile may hang over, and its results there are not wanted. */
 FL_INLINE int64_t fl_nbits_within(const fl_nbits *p, int64_t j) { return j * FL_PANEL < p->n ? j : (p->n - 1) / FL_PANEL; }
 
 /* Tiles of one row and of four (NULL where there are none), some panels at a time: `one` of a tile of one row, `more`, of which that is a
@@ -167,7 +215,7 @@ FL_INLINE void fl_nbits_walk(const fl_nbits *p, const fl_nbits_fn *tiles, const 
 FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int rows, const int panels, const fl_nbits *p, int64_t i0,
                                    int64_t j0) {
   const int width = panels * (FL_PANEL / VW), terms = 32 / bits;
-  const int64_t segment = p->block < p->chunk ? p->block : p->chunk, k1 = p->blocks * p->block;
+  const int64_t segment = p->block < p->chunk ? p->block : p->chunk, k1 = p->blocks * p->block, step = fl_nbits_step(p, j0);
   const uint8_t *from[4];
   const void *origins[4];
   const float *x[4];
@@ -188,17 +236,19 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
       FL_UNROLL for (int v = 0; v < width; v++) acc[r][v] = vset(0);
     for (int64_t k = k0; k < end;) {
       const int64_t block = k / p->block, last = k + segment < end ? k + segment : end;
-      int64_t at = block * p->record;
+      int64_t at = block * step;
       vf s[FL_NBITS_MOST], z[FL_NBITS_MOST];
       FL_UNROLL for (int t = 0; t < panels; t++) {
         fl_nbits_zeros_of(p, origins[t], block, z + t * (FL_PANEL / VW));
         FL_UNROLL for (int v = 0; v < FL_PANEL / VW; v++)
-          s[t * (FL_PANEL / VW) + v] = vload((const float *)(from[t] + at + p->block * bits * 2) + v * VW);
+          s[t * (FL_PANEL / VW) + v] = fl_nbits_scales(p, from[t] + at + p->block * bits * 2, v * VW);
       }
       at += (k - block * p->block) * bits * 2;
       for (; k < last; k += terms, at += 64)
         FL_UNROLL for (int v = 0; v < width; v++) {
-          vi word = viload((const int32_t *)(from[v / (FL_PANEL / VW)] + at) + v % (FL_PANEL / VW) * VW);
+          const int32_t *words = (const int32_t *)(from[v / (FL_PANEL / VW)] + at) + v % (FL_PANEL / VW) * VW;
+          vi word = viload(words);
+          FL_NBITS_AHEAD(words, v);
           for (int t = 0; t < terms; t += 4, word = (vi)((vu)word >> bits))
             FL_UNROLL for (int u = 0; u < 4; u++) {
               const vf w = fl_nbits_term(bits, zeros, word, u, z[v], table) * s[v];
@@ -258,19 +308,17 @@ static void fl_f32_nbits_exact(const fl_nbits *p) {
 #include "nbits_integer.h"
 #undef FL_NBITS_WAY
 #undef FL_DOT_TARGET
-#if defined(__AVX512F__)
-#define FL_NBITS_DOT
-#define FL_DOT_TARGET __attribute__((target("avx512vnni")))
+#include "nbits_dot.h"
+#ifdef FL_NBITS_DOT
 #define FL_NBITS_WAY dot
 #include "nbits_integer.h"
 #undef FL_NBITS_WAY
 #undef FL_DOT_TARGET
-#undef FL_NBITS_DOT
 #endif
 
 static void fl_f32_nbits_integer(const fl_nbits *p) {
-#if defined(__AVX512F__)
-  if (fl_has_dot()) {
+#ifdef FL_NBITS_DOT
+  if (fl_nbits_has_dot()) {
     fl_nbits_integer_dot(p);
     return;
   }

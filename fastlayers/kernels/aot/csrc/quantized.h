@@ -363,8 +363,12 @@ FL_INLINE void fl_q_binary_of(const fl_qbinary *of, const int multiply, const in
     }
     vnarrow4(y + i, is_signed, v);
   }
-  for (; i < n; i += VW) {
-    const int64_t m = n - i < VW ? n - i : VW;
+  for (; i + VW <= n; i += VW) {
+    const vi va = is_signed ? vwidens(a + i) : vwiden(a + i), vb = !each ? one : is_signed ? vwidens(b + i) : vwiden(b + i);
+    vnarrow(y + i, fl_q_both(&p, is_signed, va, vb));
+  }
+  if (i < n) {
+    const int64_t m = n - i;
     memcpy(as, a + i, (size_t)m);
     if (each)
       memcpy(bs, b + i, (size_t)m);
@@ -399,6 +403,26 @@ static void fl_q_larger(const uint8_t *x, int is_signed, uint8_t *restrict y, in
   }
 }
 
+static void fl_q_lookup(const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  i = fl_q_lookup_wide(x, table, y, n);
+#elif defined(__aarch64__)
+  uint8x16x4_t part[4];
+  for (int t = 0; t < 4; t++)
+    part[t] = vld1q_u8_x4(table + 64 * t);
+  for (; i + 16 <= n; i += 16) {
+    const uint8x16_t at = vld1q_u8(x + i);
+    uint8x16_t v = vqtbl4q_u8(part[0], at);
+    for (int t = 1; t < 4; t++) /* places beyond the 64 of a part leave what is there */
+      v = vqtbx4q_u8(v, part[t], vsubq_u8(at, vdupq_n_u8((uint8_t)(64 * t))));
+    vst1q_u8(y + i, v);
+  }
+#endif
+  for (; i < n; i++)
+    y[i] = table[x[i]];
+}
+
 static const fl_quantized fl_quantized_table = {
     .block = fl_q_block,
     .depthwise = fl_q_depthwise,
@@ -412,4 +436,5 @@ static const fl_quantized fl_quantized_table = {
     .binary = fl_q_binary,
     .add = fl_q_add,
     .larger = fl_q_larger,
+    .lookup = fl_q_lookup,
 };

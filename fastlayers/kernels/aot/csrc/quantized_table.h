@@ -78,5 +78,7 @@ typedef struct {
   /* y[i] += x[i], and y[i] = the larger of both, of bytes */
   void (*add)(const uint8_t *x, int is_signed, int32_t *y, int64_t n);
   void (*larger)(const uint8_t *x, int is_signed, uint8_t *y, int64_t n);
+  /* y[i] = table[x[i]], of 256 bytes; y may be x */
+  void (*lookup)(const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n);
 } fl_quantized;
 #endif

@@ -1,0 +1,6 @@
+from typing import Any
+
+import numpy as np
+
+def codes(array: Any, numbers: dict[str, int]) -> np.ndarray | None: ...
+def dicts(scores: np.ndarray, keys: tuple[Any, ...]) -> list[dict[Any, float]]: ...

@@ -23,7 +23,7 @@ def _case(
         packed = {
             "weight": rng.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8),
             "scale": (rng.uniform(0.5, 1.5, (n, blocks)) / (np.sqrt(k) * (1 << bits - 2))).astype(np.float32),
-            "zero": zero, "bias": normal(rng, n), "size": k, "bits": bits,
+            "zero": zero, "bias": normal(rng, n), "size": k, "bits": bits, "codes": None,
         }  # fmt: skip
         return {
             "x": normal(rng, m, k), "packed": packed, "out": np.empty((m, n), np.float32), "mode": NBITS_SUMS[sums],

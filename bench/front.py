@@ -4,11 +4,11 @@
     python -m bench.front run FOLDER [case ...] --json docs/front.json
     python -m docs.make_front                              draws docs/front.svg from docs/front.json
 
-Four networks: ResNet-50 on a picture of 224 pixels (random weights), MiniLM-L6 on 128 tokens and silero-vad on a frame of 32 ms
-(trained), and SmolLM2-135M in four bits continuing a prompt. One thread. Times are of the processor's clock, so that what else runs
-on the machine counts less. Each engine runs in a process of its own, three times in turn; the best time of a call and the least peak
-of resident memory count. Memory is that of the whole process, with Python, numpy, the engine and the file. An engine that is not
-installed, or cannot read the file, is left out, and the reason told.
+Four networks: ResNet-50 on a picture of 224 pixels (random weights), MiniLM-L6 on 128 tokens and silero-vad on a frame of 32
+ms (trained), and SmolLM2-135M in four bits continuing a prompt. One thread. Times are of the processor's clock, so that what
+else runs on the machine counts less. Each engine runs in a process of its own, three times in turn; the best time of a call and
+the least peak of resident memory count. Memory is that of the whole process, with Python, numpy, the engine and the file. An
+engine that is not installed, or cannot read the file, is left out, and the reason told.
 """
 
 from __future__ import annotations

@@ -170,6 +170,13 @@ def drawn(text: str, page: Path) -> str:
 
 def read(app: Any, name: str, source: list[str]) -> None:
     page = HERE / f"{name}.md"
+    # What a page takes in besides its own file, so that it is read again when that changes.
+    pictures = re.findall(r"^!\[[^\]]*\]\(([^)\s]+\.svg)\)$", source[0], flags=re.MULTILINE)
+    for path in [
+        *(page.parent / picture for picture in pictures),
+        *([ROOT / "README.md", HERE / "front.svg"] * (name == "index")),
+    ]:
+        app.env.note_dependency(str(path.resolve()), docname=name)
     text = front(source[0]) if name == "index" else source[0]
     text = drawn(references.linked(outside(text, page), name), page)
     if name == "index":

@@ -30,7 +30,7 @@ from .segment import Binding, Segment
 
 __all__ = ["Stages"]
 
-# Where so many cuts are found only when segments are bound, segments have so many nodes at most: each attempt costs as many.
+# Graphs of more than MANY cuts that only binding finds are tried in segments of at most SHORT nodes: an attempt costs its nodes.
 MANY, SHORT = 64, 256
 
 

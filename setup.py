@@ -74,7 +74,7 @@ VECTORIZED = {"binary", "functions", "indexing", "ordering", "winograd"}
 # can be.
 SHORT = {
     "_fit", "_nested", "_plan", "_step", "activation", "adaptive", "attention", "conv", "conv_transpose", "depthwise",
-    "fft", "grid", "linear_attention", "matmul", "movement", "nbits", "pooling", "qconv", "quantize",
+    "fft", "linear_attention", "matmul", "movement", "nbits", "pooling", "qconv", "qmatmul", "quantize",
     "recurrent", "reduce", "rotary", "run", "scores", "softmax", "time_pooling", "tree",
 }  # fmt: skip
 # C that a driver module needs besides what Cython makes of it.

@@ -4,9 +4,10 @@
     python -m bench.encode run FOLDER [--peers fastlayers,fastembed] [--networks minilm] [--threads 1,2] [--texts 1000]
 
 Texts have 5 to 400 words, evenly spread, of a fixed seed. Each engine runs in a process of its own, in float32; for one that is
-not installed its error is told. Told are texts a second (sorted by length where the engine does not do it itself), the most
-memory, the time of one text of 12 words, of all from the start of the process to the first vector, and processor time of a second
-in which nothing is asked.
+not installed its error is told. Told are texts a second, of the clock and of processor time (sorted by length where the engine
+does not do it itself), the most memory, the time of one text of 12 words, of all from the process's start to the first vector
+(``--texts 0`` for that alone), and processor time of a second in which nothing is asked. "fastlayers saved" runs
+what ``Model.save(packed=True)`` wrote; ``forks`` tells what four forked workers take together (Pss), beside one process.
 """
 
 from __future__ import annotations
@@ -88,6 +89,12 @@ def make(root: Path, name: str) -> None:
         {"word_embedding_dimension": width, f"pooling_mode_{pooling}_token{'s' * (pooling == 'mean')}": True},
     )
     main_export(str(folder), folder / "onnx", task="feature-extraction", library_name="transformers")
+    import fastlayers as fl
+
+    model = fl.load(folder)
+    ids = np.ones((1, 12), np.int64)
+    model.run(dict.fromkeys(model.inputs.names, ids))  # packs
+    model.save(folder / "saved.safetensors", packed=True)
 
 
 def write(folder: Path, name: str, value: Any) -> None:
@@ -104,7 +111,7 @@ def by_fastlayers(folder: Path, threads: int, **load: Any) -> Callable[[list[str
 
     fl.set_num_threads(threads)
     if load.pop("saved", False):
-        load = {"model": fl.load(folder / "saved.fl")}
+        load = {"model": fl.load(folder / "saved.safetensors")}
     elif load:
         load = {"model": fl.load(folder, **load)}
     return fl.text.Encoder(folder, **load).encode
@@ -237,13 +244,14 @@ def one(engine: str, folder: Path, threads: int, count: int) -> dict[str, Any]:
     encode = ENGINES[engine](folder, threads)
     short = " ".join(WORDS[:12])
     vector = np.asarray(encode([short]))[0]
-    found: dict[str, Any] = {"first": time.monotonic() - started(), "first MB": peak()}
+    found: dict[str, Any] = {"first": time.monotonic() - started(), "first cpu": time.process_time(), "first MB": peak()}
     wanted = texts(count)
     if count:
         encode(wanted[: max(8, count // 8)])
-        before = time.perf_counter()
+        before, used = time.perf_counter(), time.process_time()
         encode(wanted)
         found["texts/s"] = count / (time.perf_counter() - before)
+        found["of processor time"] = count / (time.process_time() - used)
     runs = []
     for _ in range(15):
         before = time.perf_counter()
@@ -270,13 +278,46 @@ def peak() -> float:
     return int(found[1]) / 1024
 
 
-def run(engine: str, folder: Path, threads: int, count: int) -> dict[str, Any] | str:
+def forks(engine: str, folder: Path, threads: int, workers: int = 4) -> dict[str, float]:
+    """MB (Pss) that this process and its workers take together, which were forked after a text was encoded and encode more."""
+    encode = ENGINES[engine](folder, threads)
+    encode(texts(8))
+    alone, pipes = pss("self"), []
+    for _ in range(workers):
+        (read, done), (wait, go) = os.pipe(), os.pipe()
+        child = os.fork()
+        if not child:
+            for end in (read, go):  # so that it ends when its parent does
+                os.close(end)
+            encode(texts(8))
+            os.write(done, b"x")
+            os.read(wait, 1)
+            os._exit(0)
+        os.close(done)
+        pipes.append((child, read, go))
+    if not all(os.read(read, 1) for _, read, _ in pipes):
+        raise RuntimeError("a worker has failed")
+    told = {"one MB": alone, "workers": workers, "all MB": pss("self") + sum(pss(str(child)) for child, _, _ in pipes)}
+    for child, _, go in pipes:
+        os.write(go, b"x")
+        os.waitpid(child, 0)
+    return told
+
+
+def pss(process: str) -> float:
+    """A process's share of memory, in MB: what several have, each has a part of."""
+    found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{process}/smaps_rollup").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+def run(what: str, engine: str, folder: Path, threads: int, count: int) -> dict[str, Any] | str:
     """Figures of a process of its own; the last line of its error where it fails."""
     command = [
         sys.executable,
         "-m",
         "bench.encode",
-        "one",
+        what,
         str(folder),
         "--peers",
         engine,
@@ -294,7 +335,7 @@ def run(engine: str, folder: Path, threads: int, count: int) -> dict[str, Any] |
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("make", "run", "one"))
+    parser.add_argument("command", choices=("make", "run", "forks", "one", "fork"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--networks", default=",".join(NETWORKS))
     parser.add_argument("--peers", default=",".join(ENGINES))
@@ -304,6 +345,9 @@ def main() -> None:
     if given.command == "one":
         print(json.dumps(one(given.peers, given.folder, int(given.threads), given.texts)))
         return
+    if given.command == "fork":
+        print(json.dumps(forks(given.peers, given.folder, int(given.threads))))
+        return
     for name in given.networks.split(","):
         if given.command == "make":
             make(given.folder, name)
@@ -311,13 +355,14 @@ def main() -> None:
         for threads in map(int, given.threads.split(",")):
             wanted: Any = None
             for engine in given.peers.split(","):
-                told = run(engine, given.folder / name, threads, given.texts)
+                told = run("one" if given.command == "run" else "fork", engine, given.folder / name, threads, given.texts)
                 if isinstance(told, str):
                     print(f"{name}, {threads} threads, {engine}: {told}", flush=True)
                     continue
-                vector = np.array(told.pop("vector"))
-                wanted = vector if wanted is None else wanted
-                told["off"] = float(np.abs(vector - wanted).max())
+                if "vector" in told:
+                    vector = np.array(told.pop("vector"))
+                    wanted = vector if wanted is None else wanted
+                    told["off"] = float(np.abs(vector - wanted).max())
                 figures = "  ".join(f"{key} {value:.3g}" for key, value in told.items())
                 print(f"{name}, {threads} threads, {engine:27} {figures}", flush=True)
 

@@ -38,6 +38,7 @@ html_css_files = ["tables.css", "charts.css"]
 html_js_files = ["tables.js"]
 html_copy_source = False
 default_role = "code"
+highlight_language = "text"  # blocks without a language are commands
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True

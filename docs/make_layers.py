@@ -125,7 +125,10 @@ def overview() -> str:
         parts.append("| | |\n| --- | --- |")
         for page in found:
             also = f", [`{page.function}`](layers/{page.name}.md)" if page.layer and page.function else ""
-            parts.append(f"| [`{page.name}`](layers/{page.name}.md){also} | {sentence(value_of(page))} |")
+            says = sentence(value_of(page))
+            if says.startswith("`functional.") and page.function:  # "... as a layer": the function says what it is
+                says = sentence(getattr(fl.functional, page.function))
+            parts.append(f"| [`{page.name}`](layers/{page.name}.md){also} | {says} |")
         parts.append("")
     return "\n".join(parts)
 

@@ -183,6 +183,7 @@ static void check_gated(int64_t n) {
 
 #include "neon_winograd.h"
 #include "neon_recurrent.h"
+#include "neon_nbits.h"
 
 static int compare(int op, float a, float b) {
   switch (op) {
@@ -488,6 +489,7 @@ int main(void) {
       check_bytes(fl_q_block_pairs, sizes[i] % 30, sizes[j], 1 + (i + j) % 9); /* without the processor's own instruction */
       check_depthwise_bytes(sizes[i], 1 + j % 5);
     }
+  check_all_nbits();
   const int right_probe = table.probe_fma(1000) > 0;
   printf("level %s: %d checks, %d failures%s\n", table.name, checks, failures, right_probe ? "" : ", and the probe did nothing");
   return failures || !right_probe;

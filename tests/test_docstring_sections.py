@@ -80,10 +80,10 @@ def misread(docstring: str) -> list[str]:
 
 
 def shown() -> Iterator[tuple[str, object]]:
-    """What the site has an entry for: layers, functions, and what the page on the Python interface names, with public methods."""
+    """What the site has an entry for: layers, functions, and what pages of the reference name, with public methods."""
     values = [*(f"layers.{name}" for name in fl.layers.__all__), *(f"functional.{name}" for name in fl.functional.__all__)]
-    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
-    values += re.findall(r"auto\w+:: fastlayers\.([\w.]+)$", page, flags=re.MULTILINE)
+    for path in sorted((ROOT / "docs" / "reference").glob("*.md")):
+        values += re.findall(r"auto\w+:: fastlayers\.([\w.]+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     for name in values:
         module = importlib.import_module("fastlayers")
         value = functools.reduce(getattr, name.split("."), module)

@@ -40,8 +40,19 @@ def _case(kernel: str, c: int, count: int, channels_last: bool, op: str = "mean"
     return Case(kernel, f"{op if kernel == 'roi_align' else 'max'} {count} of {c}@{h}x{w} {layout}", arguments)
 
 
-CASES: tuple[Case, ...] = tuple(
-    entry
-    for last in (False, True)
-    for entry in (_case("roi_pool", 64, 8, last), _case("roi_align", 64, 8, last), _case("roi_align", 16, 4, last, "max"))
+def _crop(c: int, size: int, out: int) -> Case:
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        roi = np.array([0, 0, 0.2, -0.1, 1, 1, 0.7, 0.6], np.float32)
+        return {"x": normal(rng, 1, c, size, size), "roi": roi, "out": np.empty((1, c, out, out), np.float32), "value": 0.5}
+
+    return Case("crop", f"{c}@{size} to {out}", arguments)
+
+
+CASES: tuple[Case, ...] = (
+    *(
+        entry
+        for last in (False, True)
+        for entry in (_case("roi_pool", 64, 8, last), _case("roi_align", 64, 8, last), _case("roi_align", 16, 4, last, "max"))
+    ),
+    _crop(16, 32, 7),
 )

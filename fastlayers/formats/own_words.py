@@ -46,6 +46,7 @@ Interpolate align_corners factors mode scales sizes x_last
 LRN x_last
 LSTM half joined options rounded
 Linear activation half rounded
+LinearAttention inverse
 LogSoftmax flatten
 StringConstant shape values
 SvmProbabilities classes prob_a prob_b

@@ -145,6 +145,7 @@ KERNELS: tuple[Kernel, ...] = (
         ("x", "boxes__k4", "images__k", "out", "scale", "offset", "least", "samples", "op", "channels_last"),
         variants=_NOT_JIT,
     ),
+    Kernel("crop", "regions", ("x__nchw", "roi__8", "out__axyz", "value"), variants=_HOST),
     Kernel(
         "suppress",
         "suppression",
@@ -255,6 +256,7 @@ KERNELS: tuple[Kernel, ...] = (
         ("x", "packed", "x_zero", "x_scale", "out", "pads", "x_last", "out_last", "source", "target", "value"),
         variants=_HOST,
     ),
+    Kernel("qmatmul", "qmatmul", ("a__bmk", "b__bkn", "out__bmn", "options"), variants=_HOST),
     Kernel("quantize", "quantize", ("x__oci", "step__c", "zero__c", "out__oci", "target"), variants=_HOST),
     Kernel("dequantize", "quantize", ("x__oci", "step__c", "zero__c", "out__oci", "source"), variants=_HOST),
     Kernel("dynamic_quantize", "quantize", ("x", "out", "step", "zero"), ("out", "step", "zero"), variants=_HOST),

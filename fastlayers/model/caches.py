@@ -8,12 +8,12 @@ copy. So a result never changes, in whatever order callers go on.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import Error, LimitError
+from ..errors import Error, LimitError, ShapeError
 from ..ir.graph import Graph
 from ..program import Program
 from ..program.caches import Caches, find
@@ -61,6 +61,8 @@ class Growing:
         self._segment = program.grown = Segment(caches.main, program.known)
         self._known: dict[int, _Memory] = {}  # by the identity of the first view
         self._staged = False  # sizes do not settle everything: nothing would be won
+        # Whether what is made of masks for entries of different lengths is for each what it is alone.
+        self._alike = caches.before.by_elements(caches.made)
 
     def run(self, given: Sequence[Any], threads: int) -> list[np.ndarray] | None:
         """The outputs of the graph; None where the caches are empty, or anything is unusual: then all runs as the graph says."""
@@ -88,14 +90,8 @@ class Growing:
                 memory = self._copied(pasts, arrays, length, past, starts)
             if memory is None:
                 return None
-            places = starts[:, None] + np.arange(steps)
-            slots = [np.repeat(places[:, None], g, 1) for g in dict.fromkeys(plan.heads)]
-            taken = [arrays[i] for i in plan.given]
-            taken += [
-                _longer(made[name], length, memory.capacity) if name in plan.masks else np.ascontiguousarray(made[name])
-                for name in plan.made
-            ]
-            taken += [counts, places, *slots, *memory.parts]
+            grown = {name: _longer(made[name], length, memory.capacity) for name in plan.masks}
+            taken = self._taken({**made, **grown}, starts, steps, memory.parts)
             binding = self._segment.binding(taken)
         except LimitError:
             raise
@@ -111,6 +107,85 @@ class Growing:
             back[i] if at == -1 else np.array(made[names[i]], order="C") if at == -2 else results[at]
             for i, at in enumerate(plan.results)
         ]
+
+    def _taken(self, values: Mapping[str, np.ndarray], starts: np.ndarray, steps: int, parts: Sequence[np.ndarray]) -> list[Any]:
+        """The inputs of the graph that appends in place, of `steps` queries after so many keys of each entry."""
+        plan, inputs = self._caches, self._graph.inputs
+        places = starts[:, None] + np.arange(steps)
+        slots = [np.repeat(places[:, None], g, 1) for g in dict.fromkeys(plan.heads)]
+        given = [values[inputs[i].name] for i in plan.given]
+        return [*given, *(np.ascontiguousarray(values[name]) for name in plan.made), starts + steps, places, *slots, *parts]
+
+    # ---- entries of different lengths ------------------------------------------------------------------------------
+
+    @property
+    def most(self) -> int:
+        """The bytes that a run may take."""
+        return self._program.known.most
+
+    @property
+    def skips(self) -> bool:
+        """Whether what a cache has after its keys is not read at all."""
+        return bool(self._program.variant.steps)
+
+    def append(
+        self,
+        parts: Sequence[np.ndarray],
+        starts: np.ndarray,
+        ids: np.ndarray,
+        given: Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]],
+        names: Sequence[str],
+        threads: int,
+    ) -> dict[str, np.ndarray] | None:
+        """The outputs that are no caches, for entries of different lengths, each with its keys in its own part of memory.
+
+        Args:
+            parts: caches (b, heads, capacity, d) by `names`, of which each entry has `starts` keys; ids (b, t) follow.
+            given: what the model is given besides, for ids and `starts`: a mask of keys has zeros after those of an entry.
+            threads: as many at most; 0: those that may be used.
+
+        Returns:
+            The outputs by name; None if the graph cannot.
+        """
+        plan = self._caches
+        if self._staged:
+            return None
+        try:
+            by_name = dict(zip(names, parts, strict=True))
+            ordered = [by_name[self._graph.inputs[i].name] for i in plan.pasts]
+            if self._alike:
+                values = self._before(given(ids, starts), starts, ids.shape[1], by_name)
+            else:  # what follows from the sizes of the whole holds for each entry alone
+                each = []
+                for i in range(len(ids)):
+                    one = {name: part[i : i + 1] for name, part in by_name.items()}
+                    each.append(self._before(given(ids[i : i + 1], starts[i : i + 1]), starts[i : i + 1], ids.shape[1], one))
+                values = _stacked(each, [*plan.made, *(self._graph.inputs[i].name for i in plan.given)])
+            taken = self._taken(values, starts, ids.shape[1], ordered)
+            binding = self._segment.binding(taken)
+        except LimitError:
+            raise
+        except (Error, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            return None
+        if binding.staged:
+            self._staged = True
+            return None
+        results = binding.run(taken, None, threads)
+        return {value.name: results[at] for value, at in zip(self._graph.outputs, plan.results, strict=True) if at >= 0}
+
+    def _before(
+        self, given: Mapping[str, np.ndarray], starts: np.ndarray, steps: int, parts: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Values made of sizes and masks, with masks as long as the memory."""
+        plan, inputs = self._caches, {value.name: value for value in self._graph.inputs}
+        longest = int(starts.max())
+        arrays = {name: feeds.convert(inputs[name], array) for name, array in given.items()}
+        pasts = {name: part[:, :, :longest] for name, part in parts.items()}
+        made = plan.before.run({**arrays, **pasts}, (len(starts), steps), self.most)
+        if plan.ends and not np.array_equal(made[plan.ends[0]].reshape(-1), starts + (steps - 1)):
+            raise ShapeError("run: the graph counts other keys than there are")
+        capacity = next(iter(parts.values())).shape[2]
+        return {**made, **{name: _longer(made[name], longest + steps, capacity) for name in plan.masks}}
 
     def _copied(self, pasts: Sequence[Any], arrays: Sequence[Any], length: int, past: int, starts: np.ndarray) -> _Memory | None:
         """Memory with a copy of the caches, which grows by half at least; of their own size where that is to be enough. What a
@@ -166,6 +241,24 @@ def _longer(mask: np.ndarray, length: int, capacity: int) -> np.ndarray:
     if had < length:  # one of fewer keys forbids the others
         made[..., had:] = False if mask.dtype == bool else -np.inf
     return made
+
+
+def _stacked(each: Sequence[Mapping[str, np.ndarray]], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Values of single entries as those of all of them; of one that does not say which entry it is of, all must be the same.
+
+    Raises:
+        ShapeError: they are not.
+    """
+    found = {}
+    for name in names:
+        arrays = [values[name] for values in each]
+        if all(array.ndim > 1 and len(array) == 1 and array.shape == arrays[0].shape for array in arrays):
+            found[name] = np.concatenate(arrays)
+        elif all(np.array_equal(array, arrays[0]) for array in arrays):
+            found[name] = arrays[0]
+        else:
+            raise ShapeError(f"run: {name} differs from entry to entry")
+    return found
 
 
 def growing(graph: Graph, program: Program) -> Growing | None:

@@ -97,7 +97,10 @@ class _Writer:
 
 def _constant(w: _Writer, node: Node, reads: bool) -> None:
     values = np.array([w.number(text) for text in node.attributes.get("values", ())], np.int64)
-    values = values.reshape(node.attributes.get("shape", ()))
+    try:
+        values = values.reshape(node.attributes.get("shape", ()))
+    except (TypeError, ValueError):  # which is told where the strings are made
+        raise _Refused from None
     values.flags.writeable = False
     w.constants[node.outputs[0]] = values
     w.made(node, False)

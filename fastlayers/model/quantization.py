@@ -13,7 +13,7 @@ from .._arguments import checked, shown
 from ..errors import ArgumentError, DTypeError, UnsupportedError
 from ..ir.graph import Graph, Node, Value
 from ..passes import linear
-from ..passes.few_bits import few_bits
+from ..passes.few_bits import FEW, few_bits, sizes_of
 from ..passes.quantized_pairs import Layer, Steps, layers_of, paired, prepared, pruned, switched
 from ..report.quantized import Quantization, QuantizedLayer
 from ._calibration import MOST_BYTES, Outputs, Samples, observe
@@ -312,7 +312,7 @@ class _Work:
         graph = net.graph()
         strict = self.options.strict
         found = few_bits(graph, bits, strict)
-        errors = {n.outputs[0]: n.attributes["rounded"][0] for n in found.nodes if n.op == "MatMulNBits"}
+        errors = {n.outputs[0]: n.attributes["rounded"][0] for n in found.nodes if n.op in FEW}
         self.check(list(errors))
         ops = {name: node.op for node in graph.nodes for name in node.outputs}
         left = {name: _KEPT for name in errors if name in self.keep or ops.get(name) in self.keep}
@@ -338,7 +338,7 @@ class _Work:
                 f"{min(errors.values()):.2e}"
             )
         left.update(dict.fromkeys(order[:gone], _FAR))
-        sizes = {n.outputs[0]: _stored(n, found) for n in found.nodes if n.op == "MatMulNBits"}
+        sizes = {n.outputs[0]: (sizes_of(n, found.constants) or ("", 0, 0))[1:] for n in found.nodes if n.op in FEW}
         rows = [
             QuantizedLayer(
                 name, ops.get(name, ""), "float32" if name in left else f"int{bits}", left.get(name, ""), errors[name], None,
@@ -406,9 +406,3 @@ def _bytes(graph: Graph, layer: Layer, on: bool) -> tuple[int, int]:
         sum(a.nbytes for a in _read(graph, [graph.nodes[layer.nodes[0]]]).values()) if layer.kind in ("conv", "product") else 0
     )
     return before, before // 4 if on else before
-
-
-def _stored(node: Node, graph: Graph) -> tuple[int, int]:
-    """Bytes of a matrix, before and after."""
-    arrays = [graph.constants[str(name)] for name in node.inputs[1:3]]
-    return 4 * int(node.attributes["N"]) * int(node.attributes["K"]), sum(a.nbytes for a in arrays)

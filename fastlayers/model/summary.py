@@ -97,19 +97,17 @@ def _changed(graph: Graph, around: Mapping[str, np.ndarray] = MappingProxyType({
         half, found = node.attributes.get("half"), node.attributes.get("rounded")
         if half in _STORED and found is None:
             found = imported("fastlayers.passes.half").rounding(node, known)
-        arrays = [known[name] for name in node.inputs[1:3] if name is not None and name in known]
-        if not isinstance(found, tuple) or len(found) != 2 or not all(isinstance(v, float) for v in found) or not arrays:
+        if not isinstance(found, tuple) or len(found) != 2 or not all(isinstance(v, float) for v in found):
             continue
-        if node.op in ("MatMulNBits", "GatherBlockQuantized"):
-            at, bits = (1, 2) if node.op == "MatMulNBits" else (0, 2), node.attributes.get("bits", 4)
-            name, *rest = (str(node.inputs[i]) for i in at)
-            arrays = [known[each] for each in (name, *rest) if each in known]
-            count = node.attributes.get("N", 0) * node.attributes.get("K", 0) or arrays[0].size * 8 // bits
-            yield _Row(name, f"int{bits}", 4 * count, sum(a.nbytes for a in arrays), *found)
+        few = imported("fastlayers.passes.few_bits")
+        if node.op in few.FEW and (sizes := few.sizes_of(node, known)) is not None:
+            name, before, after = sizes
+            yield _Row(name, f"int{node.attributes.get('bits', 4)}", before, after, *found)
         elif half in _STORED:
-            names = [name for i, name in enumerate(node.inputs) if i in traits_of(node.op).halves and name in known]
-            count = sum(known[str(name)].size for name in names)
-            yield _Row(str(node.inputs[1]), _STORED[half], 4 * count, 2 * count, *found)
+            names = [str(name) for i, name in enumerate(node.inputs) if i in traits_of(node.op).halves and name in known]
+            count = sum(known[name].size for name in names)
+            if names:
+                yield _Row(names[0], _STORED[half], 4 * count, 2 * count, *found)
 
 
 def _table(rows: Sequence[_Row]) -> list[str]:

@@ -358,8 +358,10 @@ def _non_zero_infer(n: View) -> list[Spec]:
 
 
 def _non_zero_run(n: View, x: np.ndarray) -> Arrays:
-    found = np.nonzero(x) if x.ndim else ()
-    return (np.array(found, np.int64).reshape(x.ndim, np.count_nonzero(x)),)
+    if not x.ndim:
+        return (np.zeros((0, np.count_nonzero(x)), np.int64),)
+    # numpy is several times as fast at booleans as at numbers.
+    return (np.array(np.nonzero(x != 0 if x.dtype.kind in "fiuc" else x), np.int64),)
 
 
 register("Compress", _compress_infer, _compress_run, traits=MOVES._replace(counts=True))

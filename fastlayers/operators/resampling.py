@@ -164,7 +164,20 @@ def _run(n: View, x: np.ndarray, tables: Tables) -> Sequence[np.ndarray]:
     return (y.astype(x.dtype),)
 
 
+def _crop_lower(n: View, b: Builder) -> Any:
+    """A part of an image that is given by a value, as crop_and_resize has it."""
+    plain = n.get("mode") == "linear" and not any(n.get(name) for name in ("axes", "exclude_outside", "antialias"))
+    if n.get("coordinate_transformation_mode") != "tf_crop_and_resize" or not plain or not n.float32(0, 1) or n.sizes(1) != (8,):
+        return False
+    (out,) = resize_infer(n)
+    if len(n.sizes(0)) != 4 or not out.static:
+        return False
+    return b.call("crop", b.input(0), b.input(1), b.output(0), float(n.get("extrapolation_value", 0.0)))
+
+
 def resize_lower(n: View, b: Builder) -> Any:
+    if n.has(1) and n.value(1) is None and not _absent(n, 1):
+        return _crop_lower(n, b)
     if any(n.has(i) and n.value(i) is None and not _absent(n, i) for i in (1, 2, 3)):
         return False
     return _lower(n, b, _tables(n, n.sizes(0)))

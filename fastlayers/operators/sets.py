@@ -25,16 +25,37 @@ def _infer(n: View) -> list[Spec]:
     return [Spec((*shape[:axis], None, *shape[axis + 1 :]), dtype), *vectors]
 
 
+def _counted(x: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """First positions, which one each is, and counts of the distinct integers of x, without sorting them; None if they are far
+    apart, or none.
+    """
+    if x.dtype.kind not in "iu" or not x.size:
+        return None
+    least, most = int(x.min()), int(x.max())
+    if most - least > 4 * x.size + 1024:
+        return None
+    at = (x - x.dtype.type(least)).astype(np.int64) if x.dtype.kind == "u" else x.astype(np.int64) - least
+    counts = np.bincount(at)
+    there = np.flatnonzero(counts)
+    number, first = np.zeros(len(counts), np.int64), np.zeros(len(counts), np.int64)
+    number[there] = np.arange(len(there))
+    first[at[::-1]] = np.arange(x.size - 1, -1, -1)  # of equal ones the last that is written: the first
+    return first[there], number[at], counts[there]
+
+
 def _run(n: View, x: np.ndarray) -> tuple[np.ndarray, ...]:
     axis = n.get("axis")
     if axis is not None:
         axis = axis_of(n, axis, x.ndim)
-        rest = x.size // max(x.shape[axis], 1)
-        if not x.shape[axis] or not rest:  # numpy refuses to compare slices of no elements
+        others = x.size // max(x.shape[axis], 1)
+        if not x.shape[axis] or not others:  # numpy refuses to compare slices of no elements
             one = min(x.shape[axis], 1)
             whole = np.zeros(x.shape[axis], np.int64)
             return np.take(x, np.arange(one), axis), whole[:one], whole, np.full(one, x.shape[axis], np.int64)
-    _, first, which, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    few = _counted(x.reshape(-1)) if axis is None or x.ndim == 1 else None
+    if few is None:
+        _, *rest = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    first, which, counts = rest if few is None else few
     which = which.reshape(-1)
     if not n.get("sorted", 1):
         order = np.argsort(first)  # as they come

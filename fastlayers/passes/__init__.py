@@ -69,6 +69,7 @@ PASSES = (
     _ACTIVATIONS,
     Pass("layout", ("AveragePool", lambda t: t.layout is not None and t.layout.kind == "free")),
     Pass("repeated", lambda t: not t.volatile, least=2),
+    Pass("selected", "Gather", "Linear BlockLinear Attention"),
     Pass("elementwise", lambda t: t.elementwise, least=3),
 )
 
@@ -121,6 +122,11 @@ def _optimized(
 
         with _guarded("conv_separable"):
             graph = separated(graph)
+    if not ops.isdisjoint(("Loop", "Scan")) and "control" not in left:
+        from .control import unchanging
+
+        with _guarded("control"):
+            graph = unchanging(graph)
     net = Net(graph, known, specs)
     if not ops.isdisjoint((*_KEPT, "MatMulInteger")) and "quantized" not in left:
         from . import quantized, quantized_weights

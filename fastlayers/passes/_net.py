@@ -133,6 +133,12 @@ class Net(Values):
         self.take_out(at)
         self._enter(at, node)
 
+    def restart(self, nodes: list[Node]) -> None:
+        """Puts these nodes in place of all."""
+        self.nodes, self.made, self.readers = [], {}, {}
+        for node in nodes:
+            self.append(node)
+
     def position(self, node: Node) -> int:
         """Position of a node."""
         return self.made[next(name for name in node.outputs if name)]

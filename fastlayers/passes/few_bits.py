@@ -30,7 +30,7 @@ from ..ir.names import Names
 from ..kernels import dispatch
 from ._net import of_columns
 
-__all__ = ["BLOCK", "LEAST", "Few", "equal", "few_bits", "is_lookup", "quantized"]
+__all__ = ["BLOCK", "FEW", "LEAST", "Few", "equal", "few_bits", "is_lookup", "quantized", "sizes_of"]
 
 BLOCK = 32
 LEAST = 1 << 14
@@ -145,7 +145,8 @@ def few_bits(
     names = Names((*seen, *(v.name for v in graph.inputs)), "~", 0)
     names.take(name for node in graph.nodes for name in node.outputs)
     made: dict[tuple[str, bool, float], tuple[Any, Few] | None] = {}  # of matrices that several nodes read
-    tables = {str(node.inputs[0]) for node in graph.nodes if _is_table(node, seen)}
+    lookups = {id(node): str(node.inputs[0]) for node in graph.nodes if _is_table(node, seen) and node.outputs[0] not in left}
+    tables = set(lookups.values())
     nodes: list[Node] = []
 
     def constant(array: np.ndarray, hint: str) -> str:
@@ -176,7 +177,7 @@ def few_bits(
             name: few_bits(value, bits, exact, seen, left) if isinstance(value, Graph) else value
             for name, value in node.attributes.items()
         }
-        if _is_table(node, seen) and (matrix := few(str(node.inputs[0]), False, 1.0)) is not None:
+        if id(node) in lookups and (matrix := few(str(node.inputs[0]), False, 1.0)) is not None:
             (numbers, scales), found = matrix
             words = {"bits": bits, "block_size": BLOCK, "gather_axis": 0, "quantize_axis": 1, "rounded": found.rounded}
             if node.op == "Embedding":
@@ -208,6 +209,22 @@ def few_bits(
     read = {name for node in nodes for name in (*node.inputs, *captured(node))} | {v.name for v in graph.outputs}
     kept = {name: array for name, array in constants.items() if name in read}
     return Graph(graph.inputs, graph.outputs, tuple(nodes), kept, graph.values)
+
+
+FEW = ("MatMulNBits", "GatherBlockQuantized")  # operators that have weights of few bits
+
+
+def sizes_of(node: Node, known: Mapping[str, np.ndarray]) -> tuple[str, int, int] | None:
+    """The name of the weights of a node of `FEW`, their bytes as float32, and those that they and their scales have.
+
+    None where they are no constants.
+    """
+    name, scales = str(node.inputs[node.op == FEW[0]]), str(node.inputs[2])
+    numbers = known.get(name)
+    if numbers is None:
+        return None
+    count = node.attributes.get("N", 0) * node.attributes.get("K", 0) or numbers.size * 8 // node.attributes.get("bits", 4)
+    return name, 4 * count, numbers.nbytes + (known[scales].nbytes if scales in known else 0)
 
 
 def _is_table(node: Node, known: Mapping[str, np.ndarray]) -> bool:

@@ -2,7 +2,7 @@
 
 before (D: DequantizeLinear, Q: QuantizeLinear)   after
 Q(Relu(Conv(D(x), D(w), D(b))))                   QLinearConv(x, w, b), limited to what Relu leaves
-Q(MatMul(D(x), D(w))), Q(Gemm(...))               QLinearMatMul, QGemm
+Q(MatMul(D(x), D(w))), Q(Gemm(...))               QLinearMatMul (also of two matrices that are computed), QGemm
 MatMul(D(x), D(w)), Gemm(...)                     MatMulIntegerToFloat
 Q(Add(D(a), D(b))), Mul, pools, Softmax, Concat   QLinearAdd, ...
 Q(f(D(x))) of single values, Q(D(x))             ByteTable: what comes out for each of the 256 bytes
@@ -210,6 +210,8 @@ class _Change:
         net, get = self.net, node.attributes.get
         x, gemm = self.of(node.inputs[0]), node.op == "Gemm"
         w = self.weights(node.inputs[1], 2, (0,) if get("transB", 0) else (1,))
+        if x is not None and w is None and not gemm:
+            self.computed(node, op, x)
         if x is None or w is None:
             return
         if gemm and (get("transA", 0) or get("alpha", 1.0) != 1 or get("beta", 1.0) != 1):
@@ -228,6 +230,14 @@ class _Change:
             self.put(end, Node(op, tuple([*inputs, bias, *last] if gemm else [*inputs, *last]), end.outputs, _trans(node)), node)
         elif net.rank(node.inputs[0]) not in (None, 1):
             self.floats(node, x, w, values.T if get("transB", 0) else None)
+
+    def computed(self, node: Node, op: str, x: Quant) -> None:
+        """A product of two matrices that are both computed, each with one scale."""
+        w, found = self.of(node.inputs[1]), self.behind(node.outputs[0])
+        if w is None or found is None or any(self.net.rank(name) in (None, 1) for name in node.inputs):
+            return
+        end, y = found
+        self.put(end, Node(op, (*_names(x), *_names(w), y.scale_name, y.zero_name), end.outputs, {}), node)
 
     def floats(self, node: Node, x: Quant, w: Quant, turned: np.ndarray | None) -> None:
         """A product whose result stays float: so does its bias."""

@@ -17,6 +17,7 @@ __all__ = ["Before", "asks_sizes", "before"]
 
 MOST_NODES, MOST_VALUES = 128, 1 << 16  # and values of a constant that they read
 SMALL = 1 << 22  # where the sizes of a node's inputs have no larger product, its result is as small
+_ELEMENTS = frozenset({"Cast", "Identity", "Unsqueeze"})
 _MASK = "PaddingMask"  # of queries and keys it asks for their number alone
 
 
@@ -67,6 +68,21 @@ class Before:
                     env[name] = array = np.asarray(made, dtype)
                     specs[name] = Spec(array.shape, dtype)
         return env
+
+    def by_elements(self, names: Sequence[str]) -> bool:
+        """Whether these values are made of inputs element by element, whatever the sizes."""
+        makers = {name: step for step in self.nodes for name in step.node.outputs}
+        left, seen = [*names], set(names)
+        while left:
+            step = makers.get(left.pop())
+            if step is None:
+                continue
+            if step.alone or not (traits_of(step.node.op).elementwise or step.node.op in _ELEMENTS):
+                return False
+            new = {name for name in step.names if name} - seen
+            seen |= new
+            left += new
+        return True
 
 
 def asks_sizes(node: Node) -> bool:

@@ -35,7 +35,8 @@ def run_node(
     results = operator.infer(everything)
     result_bytes(everything, results, most)
     strings = any(s is not None and s.dtype.kind == "O" for s in (*specs, *results))  # objects, which kernels must not copy
-    if operator.lower is not None and not strings and all(spec.static for spec in results):
+    # What only moves values is a view in numpy, as often as not: faster than what it takes to make a kernel's call.
+    if operator.lower is not None and not operator.traits.moves and not strings and all(spec.static for spec in results):
         # Weights are packed once for a node, so only what never changes may be known to the rule.
         known = View(node, specs, [a if keep else None for a, keep in zip(arrays, fixed, strict=True)])
         made = _lowered(node, known, results, arrays, variant, pack)

@@ -65,9 +65,10 @@ def execute(
 
 def store(results: Sequence[np.ndarray], outputs: Sequence[np.ndarray | None]) -> None:
     """Copies what a NumPy fallback returned to where the program wants it."""
-    for result, out in zip(results, outputs, strict=False):
-        if out is not None:
-            out[...] = result
+    with np.errstate(all="ignore"):  # a dtype may not have the numbers
+        for result, out in zip(results, outputs, strict=False):
+            if out is not None:
+                out[...] = result
 
 
 def fresh(results: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:

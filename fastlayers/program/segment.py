@@ -80,7 +80,7 @@ class Binding:
                 return program.gpu.uploaded(made)  # type: ignore[no-any-return]
         with program.variant.bound():
             if plan is None:
-                results = plain.fresh(program.evaluate(inputs, program.meter(), threads), inputs)
+                results = plain.fresh(program.in_stages(inputs, program.meter(), threads), inputs)
                 if outputs is None:
                     return results
                 plain.store(results, outputs)

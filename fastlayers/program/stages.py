@@ -18,9 +18,10 @@ from .._deadline import check
 from .._tuples import NamedTuple
 from ..errors import Error, ShapeError, ours
 from ..ir.graph import Graph, Value, captured
-from ..operators import FLOAT32, Spec, View
+from ..operators import FLOAT32, Spec, View, traits_of
 from ..operators.control import CONTROL, Meter, inferred
 from ..operators.families import NESTED
+from ..operators.reference import run_operator
 from ..operators.sequence import SEQUENCES, Anything
 from .bodies import UNTOLD, Bodies, Body, kind_of, through
 from .interpret import run_node
@@ -32,6 +33,9 @@ __all__ = ["Stages"]
 
 # Graphs of more than MANY cuts that only binding finds are tried in segments of at most SHORT nodes: an attempt costs its nodes.
 MANY, SHORT = 64, 256
+# Operators whose results have sizes that an input gives, and nothing else does: a segment that begins with one is bound by its
+# values, as a graph is by those of its inputs.
+SIZED = frozenset(("CenterCropPad", "ConstantOfShape", "Expand", "OneHot", "Range", "Reshape", "Resize", "Tile", "TopK"))
 
 
 class _Part(NamedTuple):
@@ -59,6 +63,7 @@ class Stages:
         kept = {v.name for v in graph.outputs}
         self._last = {name: i for i, names in enumerate(self._reads) for name in names if name not in kept}
         self._wanted = kept | self._last.keys()
+        self._seen: dict[int, tuple[list[Any], list[Spec | None]]] = {}  # inputs of a cut that counts: sizes, and specs
         self._order = sorted(self.cuts)
         self._given = len(self._order)
         self.parts: dict[int, _Part] = {}  # by where they begin
@@ -102,10 +107,21 @@ class Stages:
             if not isinstance(array, np.ndarray):
                 return self._cut(at, part.stop, name)
             arrays.append(array if array.flags.c_contiguous else array.copy())
+        quick = part.program.runner
+        made = None if quick is None else quick.call(tuple(arrays), threads, meter)
+        if made is not None:
+            return self._after(part, made, env)
         binding = part.program.binding(arrays)
         if binding.staged:
-            return self._cut(at, part.stop, at + binding.kept.stuck)
-        env.update(zip(part.outputs, binding.run(arrays, None, threads, meter), strict=True))
+            stuck = at + binding.kept.stuck
+            if stuck > at and self.graph.nodes[stuck].op in SIZED:
+                return self._split(at, stuck)
+            return self._cut(at, part.stop, stuck)
+        return self._after(part, binding.run(arrays, None, threads, meter), env)
+
+    def _after(self, part: _Part, made: Sequence[Anything], env: dict[str, Anything]) -> int:
+        """Puts a segment's results among the values, and takes out what nothing reads any more; returns what is next."""
+        env.update(zip(part.outputs, made, strict=True))
         for name in part.done:
             env.pop(name, None)
         return part.stop
@@ -117,6 +133,14 @@ class Stages:
                 where = next(i for i in range(at, stop) if where in self._reads[i])
             if where not in self.cuts:
                 self.cuts.add(where)
+                insort(self._order, where)
+            self.parts.pop(at, None)
+        return at
+
+    def _split(self, at: int, where: int) -> int:
+        """Ends a segment before a node, which the next one begins with: it knows the values of what it is given. Returns `at`."""
+        with self.known.lock:
+            if where not in self._order:
                 insort(self._order, where)
             self.parts.pop(at, None)
         return at
@@ -159,6 +183,11 @@ class Stages:
     def _single(self, at: int, env: dict[str, Anything], meter: Meter, threads: int) -> int:
         node = self.graph.nodes[at]
         values = [None if name is None else self._value(env, name) for name in node.inputs]
+        key = [(v.shape, v.dtype) if isinstance(v, np.ndarray) else None for v in values]
+        seen = self._seen.get(at)
+        if seen is not None and seen[0] == key:
+            # The rules have seen these sizes, and look at nothing else.
+            return self._gave(at, run_operator(node, View(node, seen[1], values), values), env)
         specs = [Spec(v.shape, v.dtype) if isinstance(v, np.ndarray) else None for v in values]
         view = View(node, specs, [v if isinstance(v, np.ndarray) else None for v in values])
         made: Sequence[Anything]
@@ -172,11 +201,18 @@ class Stages:
             known, constants = self.known, self.graph.constants
             fixed = [name in constants for name in node.inputs]
             made = [np.asarray(a) for a in run_node(node, values, fixed, known.variant, known.weights.pack, known.most)]
+            if traits_of(node.op).counts and all(s is None or s.dtype.kind != "O" for s in specs):
+                self._seen[at] = key, specs
         elif node.op == "Identity":
             made = values
         else:
             raise view.wrong_dtype("an input is a sequence, or None: expected arrays")
-        env.update((name, value) for name, value in zip(node.outputs, made, strict=False) if name in self._wanted)
+        return self._gave(at, made, env)
+
+    def _gave(self, at: int, made: Sequence[Anything], env: dict[str, Anything]) -> int:
+        """Puts a node's results among the values, and takes out what nothing reads any more; returns what is next."""
+        named = zip(self.graph.nodes[at].outputs, made, strict=False)
+        env.update((name, value) for name, value in named if name in self._wanted)
         for name in self._reads[at]:
             if self._last.get(name) == at:
                 env.pop(name, None)
@@ -216,9 +252,14 @@ class _Around:
             if key != last:
                 last = None
                 program, handed = body.form(tuple(map(kind_of, given)))
-                if None in key or program.by_value or not program.graph.outputs:
+                if None in key or not program.graph.outputs:
                     return through(handed, given, program.evaluate(given, meter, threads) if program.graph.outputs else ())
                 binding, last = program.binding(given), key
+            elif program.by_value:
+                made = None if program.runner is None else program.runner.call(tuple(given), threads, meter)
+                if made is not None:
+                    return through(handed, given, made)
+                binding = program.binding(given)
             if binding.staged:
                 return through(handed, given, program.in_stages(given, meter, threads))
             return through(handed, given, binding.run(given, None, threads, meter))

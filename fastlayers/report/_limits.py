@@ -42,7 +42,7 @@ def limits(rounds: int = 5, read: bool = True) -> Limits:
     if engine is None or not dispatch.current().startswith("aot/"):
         raise DeviceError("profile: needs the compiled engine: see `fastlayers doctor`")
     fma = bandwidth = 0.0
-    data = np.zeros(BUFFER if read else 0, np.float32)
+    data = np.ones(BUFFER if read else 0, np.float32)  # written: pages of zeros that never were are one page, in a cache
     for _ in range(rounds):
         start = time.perf_counter()
         done = engine.probe_fma(PRODUCTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 import uuid
@@ -19,7 +18,7 @@ from .metrics import Metrics
 from .scheduler import Job, Scheduler
 from .served import Served
 from .settings import Settings
-from .texts import Growth, Work
+from .texts import Batch, Growth, Work
 from .wire import said
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ class Completions:
     def __init__(self, settings: Settings, metrics: Metrics, scheduler: Scheduler) -> None:
         self._settings, self._metrics, self._scheduler = settings, metrics, scheduler
         self.count = 0
-        self._room = asyncio.Semaphore(settings.completions)
 
     async def texts(self, request: Request, served: Served, fields: Fields) -> Response:
         """``/v1/completions``."""
@@ -134,41 +132,33 @@ class Completions:
                 yield _event({"error": described(refused)})
 
     async def _steps(self, request: Request, served: Served, growth: Growth) -> AsyncGenerator[list[Any], None]:
-        """The events of a completion, as they are made, after it has waited until there is room for one more.
-
-        It has a place in the queue until all are made, or this is closed.
-        """
-        seconds = self._settings.timeout
-        work = Work(growth.step, seconds)
-        client = Client(request.receive)
+        """The events of a completion, as they are made. It has a place in the queue until all are made, or this is closed."""
+        seconds, received = self._settings.timeout, time.monotonic()
+        work, client = Work(growth.begin, seconds), Client(request.receive)
+        batch = served.batch = served.batch or Batch(served, self._scheduler)
         self.count += 1
-        began, ran, told = False, 0.0, False
+        first: float | None = None
         try:
             with self._scheduler.place():
-                began = await client.stays(self._room.acquire(), seconds)
+                job = Job(served, {}, seconds, received + seconds, work)
+                await client.stays(self._scheduler.part(job))
+                batch.join(growth)
                 while not growth.done:
-                    now = time.monotonic()
-                    job = Job(served, {}, seconds, now + seconds, work)
-                    job.rows = request.rows
-                    events = await client.stays(self._scheduler.part(job))
-                    ran += job.ended - job.began
+                    events = await client.stays(batch.next(growth), seconds)
                     made = sum(event.token is not None for event in events)
-                    if not told:
+                    if first is None:
                         self._metrics.grew(served, "prompt", growth.tokens)
-                    if made or not told:
-                        self._metrics.grew(served, "completion", made, None if told else time.monotonic() - request.began)
-                    told = True
+                    if made or first is None:
+                        self._metrics.grew(served, "completion", made, None if first else time.monotonic() - request.began)
+                    first = time.monotonic()
                     yield events
-            taken = time.monotonic() - request.began
-            self._metrics.answered(served, request.rows, taken, (taken - ran, 0.0, ran, 0.0))
+            taken, ran = time.monotonic() - request.began, growth.ran
+            self._metrics.answered(served, request.rows, taken, (max(taken - ran, 0.0), 0.0, ran, 0.0))
         finally:
             self.count -= 1
-            if began:
-                self._room.release()
             work.gone = True
             client.close()
-            if not growth.done:  # a step that runs ends within milliseconds
-                await asyncio.to_thread(growth.close)
+            batch.leave(growth)
 
 
 async def _parts(shape: _Shape, growth: Growth, first: list[Any], steps: Any, usage: bool) -> AsyncIterator[bytes]:

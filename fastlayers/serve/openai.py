@@ -56,9 +56,9 @@ class OpenAI:
 
     @property
     def cached(self) -> int:
-        """Bytes of what decoders know of earlier prompts."""
-        found = [one.text._prefixes for one in self._repository.every() if isinstance(one.text, Generator)]
-        return sum(prefixes.nbytes for prefixes in found if prefixes is not None)
+        """Bytes of decoders' caches, those of earlier prompts among them."""
+        found = [one.text for one in self._repository.every() if isinstance(one.text, Generator)]
+        return sum(one._running.nbytes + (one._prefixes.nbytes if one._prefixes is not None else 0) for one in found)
 
     async def answer(self, request: Request) -> Response:
         """The answer.

@@ -148,7 +148,8 @@ class Repository:
             config = read(source.config)
         given = self._settings
         storage = {"precision": given.precision, "weights": given.weights}
-        return Served(name, version, source.path, config, given.batch, given.batch_delay, given.cache, storage)
+        most = given.batch, given.batch_delay, given.cache, given.completions
+        return Served(name, version, source.path, config, *most, storage)
 
     # ---- looking ----------------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ class Served:
         most: int,
         delay: float,
         cache: int = 256 << 20,
+        completions: int = 16,
         storage: Mapping[str, Any] | None = None,
     ) -> None:
         """Loads it.
@@ -44,12 +45,14 @@ class Served:
             most: rows of a batch unless `config` says otherwise.
             delay: seconds that a request waits for others, unless `config` says otherwise.
             cache: bytes for what a decoder knows of earlier prompts.
+            completions: the most sequences of a decoder that grow at once.
             storage: `precision` and `weights` of `fastlayers.load`.
         """
         self.name, self.version, self.config = name, version, config
         # The Encoder, CrossEncoder, Classifier or Generator that the model is, or the reason why it is none.
         self.text: Any = "it is no text model: it has no tokenizer"
-        self.model: Model = self._opened(path, cache, storage or {})
+        self.batch: Any = None  # completions that grow together
+        self.model: Model = self._opened(path, cache, completions, storage or {})
         for spec in (*self.model.inputs, *self.model.outputs):
             if type(spec) is not TensorSpec or datatype(spec.dtype) is None:
                 raise UnsupportedError(
@@ -68,10 +71,10 @@ class Served:
         self.closed = False
         self._stream: Any = None
 
-    def _opened(self, path: Path, cache: int, storage: Mapping[str, Any]) -> Model:
+    def _opened(self, path: Path, cache: int, completions: int, storage: Mapping[str, Any]) -> Model:
         if path.is_dir() or path.suffix == ".gguf":
             try:
-                self.text, model = opened(path, cache, **storage)
+                self.text, model = opened(path, cache, completions, **storage)
             except (ArgumentError, UnsupportedError) as error:
                 if path.is_dir():
                     raise

@@ -43,7 +43,7 @@ class Settings:
     max_bodies: int = 512 * MB  # all that is being received, together
     max_head: int = 64 << 10
 
-    completions: int = 16  # that grow at once, each with a cache; others wait
+    completions: int = 16  # prompts of a model that grow at once, each with a cache; others wait
     cache: int = 256 * MB  # of a decoder, for what is known of earlier prompts
     max_texts: int = 2048  # that one request embeds or ranks
     max_prompt: int = 32768  # tokens of all prompts of a request

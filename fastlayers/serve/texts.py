@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._deadline import Asked, Deadline
-from .._locks import Lock
 from ..errors import TimeoutError
 from .fields import Invalid
-from .served import late
+from .scheduler import Job, Scheduler
+from .served import Served, late
 
-__all__ = ["Growth", "Work", "embedded", "ranked", "tokens_of"]
+__all__ = ["Batch", "Growth", "Work", "embedded", "ranked", "tokens_of"]
 
-SLICE = 0.01  # seconds: tokens of that time are one job, after which others run
+SLICE = 0.01  # seconds: steps of that time are one job, after which others run
 
 
 class Work:
@@ -70,7 +73,7 @@ def ranked(encoder: Any, query: str, texts: Sequence[str], most: int | None) -> 
 
 
 class Growth:
-    """Prompts and what follows them, of which some tokens are made at a time. Its steps may run in any thread, one at a time.
+    """Prompts and what follows them, as a part of a model's batch.
 
     Args:
         generator: a `Generator`.
@@ -84,27 +87,23 @@ class Growth:
         self, generator: Any, prompts: Sequence[Any], variables: Mapping[str, Any], how: Mapping[str, Any], most: int
     ) -> None:
         self._generator, self._prompts, self._variables, self._how, self._most = generator, prompts, variables, how, most
-        self._lock = Lock()
-        self._events: Any = None
+        self.sequences: list[Any] = []
         self.tokens = 0  # of the prompts
-        self.done = False
+        self.ran = 0.0  # seconds of steps of the batch
+        self.waiting: asyncio.Future[list[Any]] | None = None  # for the next events; of the event loop's thread
 
-    def step(self) -> list[Any]:
-        """The next events: at least one, unless all has ended."""
-        with self._lock:
-            if self.done:
-                return []
-            if self._events is None:
-                self._begin()
-            found, until = [], time.monotonic() + SLICE
-            for event in self._events:
-                found.append(event)
-                if time.monotonic() > until:
-                    return found
-            self.done = True
-            return found
+    @property
+    def done(self) -> bool:
+        """Whether all has ended."""
+        return bool(self.sequences) and all(one.finish is not None for one in self.sequences)
 
-    def _begin(self) -> None:
+    @property
+    def waits(self) -> bool:
+        """Whether its next events are waited for."""
+        return self.waiting is not None and not self.waiting.done()
+
+    def begin(self) -> None:
+        """Makes sequences of the prompts, which may take long."""
         generator, prompts = self._generator, []
         for prompt in self._prompts:
             prompts.append(generator.encode(prompt, **(self._variables if isinstance(prompt, tuple) else {})))
@@ -115,15 +114,101 @@ class Growth:
             if self.tokens > self._most:
                 raise self._long(f"has {self.tokens} tokens or more: expected at most {self._most} (--max-prompt)")
         how = generator._how(**self._how)
-        sequences = [generator._sequence(i, ids, *how, True) for i, ids in enumerate(prompts)]
-        self._events = generator._events(sequences)
+        self.sequences = [generator._sequence(i, ids, *how, True) for i, ids in enumerate(prompts)]
 
     def _long(self, message: str) -> Invalid:
         return Invalid("messages" if isinstance(self._prompts[0], tuple) else "prompt", message, "context_length_exceeded")
 
-    def close(self) -> None:
-        """Ends it, after the step that runs now; nothing is computed for it any more."""
-        with self._lock:
-            self.done = True
-            if self._events is not None:
-                self._events.close()
+    def take(self) -> list[Any] | Exception:
+        """Events that have come; or the error that ended it, after the last of them."""
+        found: list[Any] = []
+        try:
+            for one in self.sequences:
+                found += one.events()
+        except Exception as error:
+            return found or error
+        return found
+
+
+class Batch:
+    """Completions of one model that grow together. All but its steps happens in the event loop's thread.
+
+    Args:
+        served: the model.
+        scheduler: runs a step, or some that are short, as a job among others.
+    """
+
+    def __init__(self, served: Served, scheduler: Scheduler) -> None:
+        self._served, self._scheduler = served, scheduler
+        self._growths: list[Growth] = []
+        self._runs = self._asked = False
+
+    def join(self, growth: Growth) -> None:
+        """One more, which has begun."""
+        self._growths.append(growth)
+        self._served.text._running.join(growth.sequences)
+
+    def leave(self, growth: Growth) -> None:
+        """No more of it is wanted."""
+        for one in growth.sequences:
+            one.gone = True
+        if growth in self._growths:
+            self._growths.remove(growth)
+            self._go()  # frees its rows
+
+    async def next(self, growth: Growth) -> list[Any]:
+        """The next events of one: at least one."""
+        growth.waiting = asyncio.get_running_loop().create_future()
+        self._go()
+        return await growth.waiting
+
+    def _go(self) -> None:
+        self._asked = True
+        if not self._runs:
+            self._runs = True
+            self._task = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        """Steps for as long as any sequence can go on, or somebody asks."""
+        try:
+            moved = False
+            while moved or self._asked or any(growth.waits for growth in self._growths):
+                if not (moved or self._asked):
+                    await asyncio.sleep(SLICE)  # all others wait for clients that read slowly
+                self._asked = False
+                growths = [*self._growths]
+                job = Job(self._served, {}, 0.0, math.inf, partial(self._step, growths))
+                job.rows = max(1, sum(len(growth.sequences) for growth in growths))
+                moved, found = await self._scheduler.part(job)
+                for growth, events in zip(growths, found, strict=True):
+                    growth.ran += job.ended - job.began
+                    _told(growth, events)
+        except Exception as error:
+            for growth in self._growths:
+                _told(growth, error)
+        finally:
+            self._runs = False
+
+    def _step(self, growths: Sequence[Growth], left: float) -> tuple[bool, list[list[Any] | Exception]]:
+        """Tokens of some milliseconds, and the events of those that wait. In any thread."""
+        step, until = self._served.text._running.step, time.monotonic() + SLICE
+        found: list[Any] = [[] for _ in growths]
+        moved = True
+        while moved and time.monotonic() < until:
+            moved = step()
+            for i, growth in enumerate(growths):
+                if growth.waits and isinstance(found[i], list):
+                    events = growth.take()
+                    found[i] = found[i] + events if isinstance(events, list) else found[i] or events
+        return moved, found
+
+
+def _told(growth: Growth, events: list[Any] | Exception) -> None:
+    """Hands over what has come to who waits for it."""
+    waiting = growth.waiting
+    if waiting is None or waiting.done() or events == []:  # the client has gone, or there is nothing
+        return
+    if isinstance(events, Exception):
+        waiting.set_exception(events)
+    else:
+        waiting.set_result(events)

@@ -83,7 +83,7 @@ def _measured(call: Callable[[], Any], multiply_adds: float, nbytes: float, seco
     engine: Any = dispatch.engine()
     if engine is None or not dispatch.current().startswith("aot/"):
         raise DeviceError("share_of_limit: needs the compiled engine: see `fastlayers doctor`")
-    data = np.zeros(BUFFER, np.float32)
+    data = np.ones(BUFFER, np.float32)  # written: see limits
     products = _least(lambda: engine.probe_fma(PRODUCTS), 5) / engine.probe_fma(PRODUCTS)
     reading = _least(lambda: engine.probe_read(data), 5) / data.nbytes
     fma = multiply_adds * products >= nbytes * reading

@@ -25,6 +25,10 @@ PIECE = 512  # tokens of a prompt that run at once: more are no faster, and take
 class Decoder:
     """A model with the inputs and outputs of exported decoders, and what is known of it. Never changes.
 
+    Attributes:
+        pasts: names of the inputs that are caches; `shapes`: heads, and values of a head, of each.
+        alone: whether results for a row depend on others of its batch, or on how a prompt is cut.
+
     Args:
         model: ``input_ids``, ``past_key_values.N.key`` and ``.value``, perhaps ``attention_mask`` and ``position_ids``, to
             ``logits``, ``present.N.key`` and ``.value``.
@@ -34,11 +38,11 @@ class Decoder:
 
     def __init__(self, model: Model, what: str, config: Settings) -> None:
         inputs, outputs = model.inputs.names, model.outputs.names
-        self._past = [name for name in inputs if name.startswith(f"{_PAST}.")]
-        self._present = [_PRESENT + name[len(_PAST) :] for name in self._past]
-        odd = [name for name in inputs if name not in (*self._past, *_OTHERS)]
+        self.pasts = [name for name in inputs if name.startswith(f"{_PAST}.")]
+        self._present = [_PRESENT + name[len(_PAST) :] for name in self.pasts]
+        odd = [name for name in inputs if name not in (*self.pasts, *_OTHERS)]
         lacks = [name for name in ("logits", *self._present) if name not in outputs]
-        if odd or lacks or not self._past or "input_ids" not in inputs:
+        if odd or lacks or not self.pasts or "input_ids" not in inputs:
             raise UnsupportedError(
                 f"{what}: the network has inputs {', '.join(inputs)} and outputs {', '.join(outputs)}: expected "
                 f"{', '.join(_OTHERS)}, {_PAST}.N.key and .value, to logits, {_PRESENT}.N.key and .value"
@@ -46,7 +50,8 @@ class Decoder:
         self.alone = reads_whole_arrays(model)
         self.model = last_only(model)
         self._names = frozenset(inputs)
-        self._shapes = [(self._cache(what, name, config), model.inputs[name].dtype) for name in self._past]
+        self.shapes = [self._cache(what, name, config) for name in self.pasts]
+        self._dtypes = [model.inputs[name].dtype for name in self.pasts]
 
     def _cache(self, what: str, name: str, config: Settings) -> tuple[int, int]:
         """Heads of a cache, and values of a head."""
@@ -66,31 +71,27 @@ class Decoder:
 
     def empty(self) -> list[np.ndarray]:
         """The cache of a sequence before its first token."""
-        return [np.zeros((1, heads, 0, d), dtype) for (heads, d), dtype in self._shapes]
+        return [np.zeros((1, heads, 0, d), dtype) for (heads, d), dtype in zip(self.shapes, self._dtypes, strict=True)]
 
     def __call__(self, ids: np.ndarray, past: Sequence[np.ndarray], at: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """The logits ``(n, vocabulary)`` after the last of ids ``(n, t)``, of which the first has position `at`, and the cache.
 
         Arrays of a cache must be given back as they came: then they grow where they are.
         """
-        n, t = ids.shape
-        feeds: dict[str, Any] = {"input_ids": ids, **dict(zip(self._past, past, strict=True))}
-        if "attention_mask" in self._names:
-            feeds["attention_mask"] = np.ones((n, at + t), np.int64)
-        if "position_ids" in self._names:
-            feeds["position_ids"] = np.broadcast_to(np.arange(at, at + t), (n, t))
-        found = self.model.run(feeds)
+        given = self.feeds(ids, np.full(len(ids), at, np.int64))
+        found = self.model.run({**given, **dict(zip(self.pasts, past, strict=True))})
         return found["logits"][:, -1], [found[name] for name in self._present]
 
-    def prefill(self, ids: Sequence[int], past: list[np.ndarray], at: int) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The same for the ids of one sequence from position `at` on, in pieces."""
-        logits = np.zeros((1, 0), np.float32)
-        size = len(ids) if self.alone else PIECE
-        while at < len(ids):
-            piece = np.array([ids[at : at + size]], np.int64)
-            logits, past = self(piece, past, at)
-            at += piece.shape[1]
-        return logits, past
+    def feeds(self, ids: np.ndarray, starts: np.ndarray) -> dict[str, np.ndarray]:
+        """Inputs that are no caches, for ids (n, t) after `starts` (n,) tokens of each row; masks are padded on the right."""
+        t = ids.shape[1]
+        found = {"input_ids": ids}
+        if "attention_mask" in self._names:
+            ends = starts[:, None] + t
+            found["attention_mask"] = (np.arange(ends.max()) < ends).astype(np.int64)
+        if "position_ids" in self._names:
+            found["position_ids"] = starts[:, None] + np.arange(t)
+        return found
 
 
 def last_only(model: Model) -> Model:

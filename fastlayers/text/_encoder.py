@@ -50,6 +50,8 @@ class Encoder:
         self._pooling, self._steps, self._normalize = steps_of(folder, modules)
         if folder.pooling is not None:
             self._pooling, self._normalize = Pooling((folder.pooling,)), True
+        if self._pooling.step is not None:
+            self._network.select(self._pooling.step)
         settings = folder.settings("config_sentence_transformers.json")
         self.prompts: dict[str, str] = settings.texts("prompts")
         self._prompt = self._prompt_of("Encoder", settings.get("default_prompt_name", str), None)
@@ -161,7 +163,7 @@ class Encoder:
 
     def _width(self) -> int:
         """Values of a vector; 0 where that is known by running alone."""
-        shape: Sequence[Any] = self.model.outputs[self._network.output].shape or ()
+        shape: Sequence[Any] = self._network.shape or ()
         width = shape[-1] if shape and isinstance(shape[-1], int) and not self._steps else 0
         return width * len(self._pooling.modes)
 

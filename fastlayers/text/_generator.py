@@ -19,8 +19,9 @@ from ._network import ids_of
 from ._open import open_folder
 from ._pieces import Pieces
 from ._prefixes import Prefixes
-from ._running import Event, Growing, Limits, Running
+from ._running import Running
 from ._sampling import Sampling
+from ._sequence import Event, Growing, Limits
 from ._tokens import Missing, special_tokens
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Generator:
             or an ONNX file with a cache (``past_key_values.0.key``, ..., ``present.0.key``, ...). Nothing in it is executed.
         model: a network to run instead of the folder's, for example one that was loaded with other options.
         cache_bytes: the most memory for what is known of earlier prompts; 0: none.
+        batch_size: the most sequences that run at once, of all threads together; each has a cache of its own. Others wait.
 
     Raises:
         FormatError: a file of the folder is broken.
@@ -80,13 +82,14 @@ class Generator:
         DTypeError, ArgumentError: an argument is wrong.
     """
 
-    def __init__(self, path: Any, *, model: Model | None = None, cache_bytes: int = 256 << 20) -> None:
+    def __init__(self, path: Any, *, model: Model | None = None, cache_bytes: int = 256 << 20, batch_size: int = 16) -> None:
         what = "Generator"
         folder = open_folder(path, what, model)
         self._decoder = Decoder(folder.model, what, folder.config)
         self._tokenizer = folder.tokenizer(cut=False)
         most = integer(what, "cache_bytes", cache_bytes, 0)
         self._prefixes = Prefixes(most) if most else None
+        self._running = Running(self._decoder, self._prefixes, integer(what, "batch_size", batch_size, 1))
         special = special_tokens(folder.words, folder.inner, what)
         self._ends = _ends(folder, self._tokenizer, special)
         self._longest = _context(folder)
@@ -112,12 +115,12 @@ class Generator:
         """
         what = "encode"
         if isinstance(prompt, str):
-            found: list[int] = self._tokenizer.encode([prompt], cut=False)[0].ids
+            found: list[int] = self._tokenizer.encode([prompt])[0].ids
         elif _is_messages(prompt):
             if self._template is None:
                 raise FormatError(f"{what}: messages were given, and the folder has no chat template: expected a text or ids")
             text = self._template.render(list(prompt), variables)
-            found = self._tokenizer.encode([text], special=False, cut=False)[0].ids
+            found = self._tokenizer.encode([text], special=False)[0].ids
         else:
             ids = ids_of(prompt, what)
             if ids is None:
@@ -179,7 +182,8 @@ class Generator:
     ) -> Any:
         """Continues a prompt, or several.
 
-        A random choice depends on seed and position in the sequence alone. Prompts of equal length run as one batch.
+        A random choice depends on seed and position in the sequence alone. Prompts of all threads run as one batch, whatever
+        their lengths.
 
         Args:
             prompt: a text, ids of tokens, or messages (dicts with ``role`` and ``content``); or a list of such.
@@ -217,7 +221,7 @@ class Generator:
             return self._pieces(sequences[0], texts[0])
         found = [Generation("", [], [], [], None) for _ in prompts]
         parts: list[list[str]] = [[] for _ in prompts]
-        for event in self._events(sequences):
+        for event in self._running.events(sequences):
             found[event.number] = _joined(found[event.number], event)
             parts[event.number].append(event.text)
         results = [
@@ -273,14 +277,8 @@ class Generator:
         """Whether there is a tokenizer."""
         return not isinstance(self._tokenizer, Missing)
 
-    def _events(self, sequences: list[Growing]) -> Iterator[Event]:
-        running = Running(self._decoder, self._prefixes)
-        running.add(sequences)
-        while len(running):
-            yield from running.step()
-
     def _pieces(self, sequence: Growing, is_text: bool) -> Iterator[Any]:
-        for event in self._events([sequence]):
+        for event in self._running.events([sequence]):
             if sequence.limits.logprobs is not None:
                 yield _joined(Generation(event.text, [], [], [], None), event)
             elif not is_text and event.token is not None:

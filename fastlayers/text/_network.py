@@ -13,6 +13,8 @@ import numpy as np
 
 from .._arguments import as_flag, shown
 from ..errors import ArgumentError, DTypeError, UnsupportedError
+from ..ir.graph import Graph, Node, Value
+from ..ir.names import Names
 from ..model.model import Model
 from ._tokens import Tokens
 
@@ -46,6 +48,28 @@ class Network:
         has = model.outputs.names
         self.output = next((name for name in outputs if name in has), has[0])
         self._single = reads_whole_arrays(model)
+        self._runs = model
+
+    def select(self, step: int) -> None:
+        """From now on computes the state of one token of each text alone, ``(n, d)``: of the first (0), or of the last (-1)."""
+        model = self.model
+        shape = model.outputs[self.output].shape
+        if shape is None or len(shape) != 3 or not model._options.optimize:
+            return
+        graph = model._graph
+        names = Names((*graph.constants, *(v.name for v in graph.inputs), *(name for n in graph.nodes for name in n.outputs)))
+        index, name = names("step"), names(self.output)
+        nodes = (*graph.nodes, Node("Gather", (self.output, index), (name,), {"axis": 1}))
+        outputs = (Value(name, (shape[0], shape[2]), model.outputs[self.output].dtype),)
+        constants = {**graph.constants, index: np.array(step)}
+        made = Graph(graph.inputs, outputs, nodes, constants, graph.values)
+        self._runs = Model(made, model._options, model.metadata, variant=model._variant)
+        self.output = name
+
+    @property
+    def shape(self) -> tuple[Any, ...] | None:
+        """The shape of the output, as far as it is known."""
+        return self._runs.outputs[self.output].shape
 
     def run(self, texts: Sequence[Tokens], at: Sequence[int]) -> np.ndarray:
         """The output for texts of equal length."""
@@ -58,7 +82,9 @@ class Network:
                 made[name] = np.array([texts[i].types for i in at], np.int64)
             elif name == "position_ids":
                 made[name] = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
-        return self.model.run(made)[self.output]
+        if self._runs.num_threads != self.model.num_threads:  # which its owner may set at any time
+            self._runs.num_threads = self.model.num_threads
+        return self._runs.run(made)[self.output]
 
     def each(
         self, texts: Sequence[Tokens], batch_size: int, use: Callable[[int, np.ndarray], None], progress: Any = None

@@ -41,13 +41,19 @@ class Pooling:
     def __init__(self, modes: Sequence[str] = ("mean",), prompt: bool = True) -> None:
         self.modes, self.prompt = tuple(modes), prompt
 
+    @property
+    def step(self) -> int | None:
+        """The one token whose state is the vector, as an index; None if it depends on others."""
+        return {"cls": 0, "lasttoken": -1}.get(self.modes[0]) if self.prompt and len(self.modes) == 1 else None
+
     def __call__(self, states: np.ndarray, skip: int = 0) -> np.ndarray:
         """float32 ``(modes d,)`` of the states ``(t, d)`` of one text without its first `skip` tokens.
 
         One text at a time: the order in which numpy sums depends on its length alone.
         """
         skip = 0 if self.prompt else min(skip, len(states) - 1)
-        return np.concatenate([_pooled(states[skip:], mode, skip) for mode in self.modes]).astype(np.float32, copy=False)
+        with np.errstate(all="ignore"):
+            return np.concatenate([_pooled(states[skip:], mode, skip) for mode in self.modes]).astype(np.float32, copy=False)
 
 
 def _pooled(states: np.ndarray, mode: str, skipped: int) -> np.ndarray:
@@ -64,8 +70,9 @@ def _pooled(states: np.ndarray, mode: str, skipped: int) -> np.ndarray:
 
 def normalized(vectors: np.ndarray) -> np.ndarray:
     """Rows divided by their Euclidean norms, of 1e-12 at least."""
-    norms = np.sqrt(np.stack([np.square(row).sum() for row in vectors])) if len(vectors) else np.zeros(0, np.float32)
-    return np.asarray(vectors / np.maximum(norms, np.float32(1e-12))[:, None], np.float32)
+    with np.errstate(all="ignore"):
+        norms = np.sqrt(np.stack([np.square(row).sum() for row in vectors])) if len(vectors) else np.zeros(0, np.float32)
+        return np.asarray(vectors / np.maximum(norms, np.float32(1e-12))[:, None], np.float32)
 
 
 def read_modules(path: str, what: str) -> tuple[str, list[tuple[str, str]]]:

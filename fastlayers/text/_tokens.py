@@ -56,25 +56,25 @@ class Tokenizer:
         self.where, self.lower = where, lower
         with ours(where):
             made.no_padding()
-            made.no_truncation()
-            self._whole = self._cut = made
-            if most is not None:
-                self._cut = type(made).from_str(made.to_str())
-                self._cut.enable_truncation(most, strategy="longest_first")
+            if most is None:
+                made.no_truncation()
+            else:
+                made.enable_truncation(most, strategy="longest_first")
+            self._made = made
             self.special = {token.content: i for i, token in made.get_added_tokens_decoder().items() if token.special}
 
-    def encode(self, texts: Sequence[Any], special: bool = True, cut: bool = True) -> list[Tokens]:
-        """Tokens of texts, or of pairs of them, with the special ones around them; truncated if `cut`."""
+    def encode(self, texts: Sequence[Any], special: bool = True) -> list[Tokens]:
+        """Tokens of texts, or of pairs of them, with the special ones around them."""
         if self.lower:
             texts = [text.lower() if isinstance(text, str) else tuple(part.lower() for part in text) for text in texts]
         with ours(f"{self.where}: tokenizing"):
-            found = (self._cut if cut else self._whole).encode_batch(list(texts), add_special_tokens=special)
+            found = self._made.encode_batch(list(texts), add_special_tokens=special)
             return [Tokens(e.ids, e.type_ids, e.offsets, e.special_tokens_mask) for e in found]
 
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
         """The text of ids."""
         with ours(f"{self.where}: decoding"):
-            return str(self._whole.decode([int(i) for i in ids], skip_special_tokens=skip_special))
+            return str(self._made.decode([int(i) for i in ids], skip_special_tokens=skip_special))
 
 
 class Missing:

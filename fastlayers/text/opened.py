@@ -24,7 +24,7 @@ def network(path: Any, **options: str) -> Model:
 
 
 def opened(
-    path: Any, cache_bytes: int = 256 << 20, **options: str
+    path: Any, cache_bytes: int = 256 << 20, batch_size: int = 16, **options: str
 ) -> tuple[Encoder | CrossEncoder | Classifier | Generator | str, Model]:
     """A `Generator` of a network with a cache, a `CrossEncoder` of one with a score, a `Classifier` of one with other logits, an
     `Encoder` of any other, and of every folder with modules after the network; or why it is none of them; and the network.
@@ -44,7 +44,8 @@ def opened(
         shape: Any = model.outputs["logits"].shape or ()
         kind = CrossEncoder if len(shape) == 2 and shape[1] == 1 else Classifier
     try:
-        found = kind(name, model=model, **({"cache_bytes": cache_bytes} if kind is Generator else {}))
+        own = {"cache_bytes": cache_bytes, "batch_size": batch_size} if kind is Generator else {}
+        found = kind(name, model=model, **own)
         return found, found.model
     except UnsupportedError as error:
         return str(error), model

@@ -52,7 +52,7 @@ static void *body(void *argument) {
   unsigned seed = (unsigned)(uintptr_t)argument;
   for (int i = 0; i < rounds; i++) {
     const size_t bytes = draw(&seed);
-    block *b = fl_alloc(bytes);
+    block *b = i % 3 ? fl_alloc(bytes) : fl_alloc_long(bytes);
     if (!b || (uintptr_t)b % 64) {
       atomic_store(&failed, 1);
       return 0;
@@ -76,7 +76,7 @@ static void *churn(void *argument) {
   while (!atomic_load(&stop)) {
     void *blocks[8];
     for (int i = 0; i < 8; i++)
-      blocks[i] = fl_alloc((size_t)(1 + rand_r(&seed) % 16) << 16);
+      blocks[i] = (i % 2 ? fl_alloc : fl_alloc_long)((size_t)(1 + rand_r(&seed) % 16) << 16);
     for (int i = 0; i < 8; i++)
       fl_free(blocks[i]);
   }

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers.kernels import dispatch
+from fastlayers.kernels.table import Activation
 
 RECYCLED = 1 << 16  # bytes from which on results are recycled
 MB = 1 << 20
@@ -63,6 +65,27 @@ def test_memory_comes_back(engine: Any) -> None:
     assert engine.memory_kept() == MB
     second = engine.empty_array(floats(MB - 1000))  # the same class
     assert address(second) == where and engine.memory_kept() == 0
+
+
+def test_weights_share_chunks_that_go_with_the_last_of_them(engine: Any) -> None:
+    """Blocks that live long are not retained, in whichever order they go, nor is a chunk that nobody uses."""
+    before, kept = engine.memory_used(), engine.memory_kept()
+    weight = np.ones((300, 512), np.float32)
+    pack = dispatch.kernel("linear_pack")
+    with fl.kernels.use("aot"):
+        for order in (1, -1):
+            packed = [pack(weight * i, None) for i in range(70)]  # 43 MB: two chunks
+            used = engine.memory_used() - before
+            assert 70 * weight.nbytes <= used <= 70 * (weight.nbytes * 304 // 300 + 4096)
+            out = np.empty((1, 300), np.float32)
+            for i in (0, 1, 69):
+                dispatch.kernel("linear")(np.ones((1, 512), np.float32), packed[i], out, None, Activation(0))
+                assert (out == 512 * i).all()
+            while packed:
+                packed.pop(0 if order > 0 else -1)
+            del out
+            assert engine.memory_used() <= before
+    assert engine.memory_kept() == kept
 
 
 def test_the_block_freed_last_is_taken_first(engine: Any) -> None:

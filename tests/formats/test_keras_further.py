@@ -19,6 +19,8 @@ VECTORS = np.random.default_rng(2).standard_normal((2, 5, 3)).astype(np.float32)
 ANGLES = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, 2, np.nan], np.float32)
 Y = np.random.default_rng(3).standard_normal((2, 5, 4)).astype(np.float32)
 NAN = np.where(np.arange(40).reshape(2, 5, 4) == 7, np.nan, X).astype(np.float32)
+ODD = X.copy()
+ODD[0, :3, 1] = np.nan, np.inf, -np.inf
 SQUARES = SQUARE @ SQUARE.transpose(0, 2, 1) + np.eye(4, dtype=np.float32)
 SOUND = np.random.default_rng(2).standard_normal((2, 3, 40)).astype(np.float32)
 WEIGHT, BIAS = [0.5, 1.5, -1.0, 2.0], [1.0, 0.0, -1.0, 0.5]
@@ -72,6 +74,10 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], np.ndarray, Callable[[np.
     "diff twice": ("Diff", [], {"axis": 2, "n": 2}, X, lambda x: np.diff(x, 2, 2)),
     "slice": ("Slice", [[0, 1, 0]], {"shape": [2, 3, 2]}, X, lambda x: x[0:2, 1:4, 0:2]),
     "slice update": ("SliceUpdate", [[0, 1, 2], [[[7, 7], [7, 7]]]], {}, X, updated),
+    "nan to num": ("NanToNum", [], {}, ODD, np.nan_to_num),
+    "nan to num of its own": (
+        "NanToNum", [], {"nan": 1.5, "posinf": 7, "neginf": None}, ODD, lambda x: np.nan_to_num(x, nan=1.5, posinf=7)
+    ),
     "diagonal": ("Diagonal", [], {"offset": 1, "axis1": 1, "axis2": 2}, SQUARE, lambda x: np.diagonal(x, 1, 1, 2)),
     "diagonal below": ("Diagonal", [], {"offset": -1, "axis1": 2, "axis2": 1}, X, lambda x: np.diagonal(x, -1, 2, 1)),
     "trace": ("Trace", [], {"axis1": 1, "axis2": 2}, SQUARE, lambda x: np.trace(x, axis1=1, axis2=2)),

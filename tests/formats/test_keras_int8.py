@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers.formats.keras import model, weights
 
 from .test_keras_hostile import archive, functional, given, layer, sequential, tensor
 from .test_keras_words import operation
@@ -22,6 +23,35 @@ X = np.random.default_rng(0).standard_normal((2, 5, 4)).astype(np.float32)
 def test_numbers_are_those_of_keras(name: str, variant: str) -> None:
     got = fl.load(GOLDEN[f"{name} file"].tobytes())(GOLDEN[f"{name} x"])
     np.testing.assert_allclose(got, GOLDEN[f"{name} y"], rtol=0, atol=2e-6)
+
+
+class _Legacy:
+    """The weights of a .keras file as `.h5` has them: layer by layer, what is trained first, which the bias alone is."""
+
+    def __init__(self, model: Any, file: Any) -> None:
+        self.stored: dict[str, Any] = dict(file.datasets())
+        self.groups: dict[str, list[str]] = {}
+        for _, child in model.children:
+            found = sorted(path for path in self.stored if path.startswith(f"layers/{weights.snake(child.kind)}/"))
+            self.groups[child.name] = [found[1], found[0], *found[2:]] if "bias" in child.own else found
+
+    def find(self, path: str) -> Any:
+        return self.groups.get(path) if path else self
+
+    def attributes(self, path: str) -> Any:
+        return {"weight_names": self.groups[path]} if path else {"layer_names": [*self.groups]}
+
+    def dataset(self, path: str) -> Any:
+        return self.stored[path.partition("/")[2]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_in_the_order_of_h5(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def assign(net: Any, file: Any, legacy: bool, where: str) -> None:
+        weights.assign(net, _Legacy(net, file), True, where)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(model, "assign", assign)
+    test_numbers_are_those_of_keras(name, "")
 
 
 @pytest.mark.parametrize("mode", ["float8", "int4", "gptq"])

@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-NAMES = ("npy", "npz", "torch", "safetensors", "index", "msgpack", "gguf", "hdf5", "keras", "tflite", "onnx", "own", "zip", "any")
+NAMES = ("npy", "npz", "torch", "safetensors", "index", "checkpoint", "msgpack", "gguf", "hdf5", "keras", "tflite", "onnx", "own",
+         "zip", "any")  # fmt: skip
 
 
 def _arguments() -> argparse.Namespace:

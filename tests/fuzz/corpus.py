@@ -28,9 +28,13 @@ from tests.formats import (
 )
 from tests.formats import torch_build as tb
 from tests.formats.tflite_build import small
+from tests.formats.transformers.checkpoints import golden, stored
+from tests.goldens.transformers_cases import weights
 from tests.program.graphs import graph, node
 from tests.program.test_stages import decoder, rows
 from tests.stream.nets import compiled, conv_lstm, tcn
+from tests.text.folders import byte_pairs, word_pieces, write_json
+from tests.text.test_vocabulary import as_metadata
 
 from .mutate.folder import join
 
@@ -143,6 +147,48 @@ def _index() -> Files:
     yield "widened", join([("i.json", b'{"weight_map":{"x":"s.safetensors","y":"s.safetensors"}}'), ("s.safetensors", bf16)])
 
 
+def _checkpoint() -> Files:
+    """Folders of transformers and of sentence-transformers, their largest file last."""
+
+    def folder(name: str, tokenizer: Callable[[Path], Any], shards: bool = False, **more: Any) -> bytes:
+        config, shapes, _ = golden(name)
+        held = weights(shapes)
+        with tempfile.TemporaryDirectory() as made:
+            tokenizer(Path(made))
+            files = [(path.name, path.read_bytes()) for path in sorted(Path(made).iterdir())]
+        files += [(other.replace("__", "/"), json.dumps(value).encode()) for other, value in more.items()]
+        if shards:
+            names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+            parts = {file: sorted(held)[i::2] for i, file in enumerate(names)}
+            places = {name: file for file, inside in parts.items() for name in inside}
+            files.append(("model.safetensors.index.json", json.dumps({"weight_map": places}).encode()))
+            files += [(file, stored({n: held[n] for n in inside}, "BF16")[0]) for file, inside in parts.items()]
+        else:
+            files.append(("model.safetensors", stored(held, "F16")[0]))
+        return join([("config.json", json.dumps(config).encode()), *files])
+
+    def chatting(path: Path) -> None:
+        word_pieces(path)
+        words = {"eos_token": "a", "chat_template": "{% for m in messages %}{{ m.content | trim }}{{ eos_token }}{% endfor %}"}
+        write_json(path / "tokenizer_config.json", words)
+
+    parts = ("Transformer", "Pooling", "Normalize")
+    modules = [{"idx": i, "name": str(i), "path": f"{i}_{part}" if i else "", "type": f"sentence_transformers.models.{part}"}
+               for i, part in enumerate(parts)]  # fmt: skip
+    sentences: dict[str, Any] = {
+        "modules.json": modules,
+        "1_Pooling__config.json": {"word_embedding_dimension": 36, "pooling_mode": "mean"},
+        "sentence_bert_config.json": {"max_seq_length": 30, "do_lower_case": True},
+        "config_sentence_transformers.json": {"prompts": {"query": "the "}, "default_prompt_name": "query"},
+    }
+    yield "bert", folder("bert", word_pieces, **sentences)
+    yield "bert in shards", folder("bert words", word_pieces, shards=True)
+    for name in ("modernbert", "distilbert", "t5", "deberta-v2, v3"):
+        yield name, folder(name, word_pieces)
+    for name in ("llama", "gpt2", "qwen3_moe", "gemma3"):
+        yield name, folder(name, chatting, shards=name == "llama")
+
+
 def _msgpack() -> Files:
     array, mapped, two = test_msgpack.array, test_msgpack.mapped, test_msgpack.TWO
     yield "Flax's own", (GOLDENS / "flax.msgpack").read_bytes()
@@ -171,6 +217,11 @@ def _gguf() -> Files:
     }
     yield "lists", b.gguf({"a": (0, (2,), bytes(8)), "b": (30, (3,), bytes(6))}, lists, version=2)
     yield "no tensors", b.gguf({}, lists)
+    with tempfile.TemporaryDirectory() as made:
+        for kind, tokenizer in (("gpt2", byte_pairs(Path(made))), ("bert", word_pieces(Path(made)))):
+            given = as_metadata(tokenizer, kind, pre="gpt-2", bos_token_id=0, cls_token_id=2, seperator_token_id=3)
+            types = given["tokenizer.ggml.token_type"].tolist()
+            yield f"{kind}'s vocabulary", b.gguf({}, {**given, "tokenizer.ggml.token_type": types})
     networks = ("llama", "qwen2", "bert")
     yield from ((name, content) for name, content in test_gguf_models.goldens() if name.startswith(networks))
     yield "integers", b.gguf({name: (24 + i, (1, 2), bytes(2 << i)) for i, name in enumerate("abcd")}, alignment=1)
@@ -416,7 +467,8 @@ def _zip() -> Files:
 
 
 _MAKERS: dict[str, Callable[[], Files]] = {
-    "npy": _npy, "npz": _npz, "torch": _torch, "safetensors": _safetensors, "index": _index, "msgpack": _msgpack, "hdf5": _hdf5,
+    "npy": _npy, "npz": _npz, "torch": _torch, "safetensors": _safetensors, "index": _index,
+    "checkpoint": _checkpoint, "msgpack": _msgpack, "hdf5": _hdf5,
     "keras": _keras, "gguf": _gguf,
     "tflite": _tflite, "onnx": _onnx, "own": _own, "zip": _zip,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +18,7 @@ from fastlayers.formats import gguf, hdf5
 from fastlayers.formats.budget import Budget, check_ratio
 from fastlayers.formats.source import open_source
 
-from .mutate.folder import is_folder, split
+from .mutate.folder import is_folder, join, split
 
 __all__ = ["BYTES", "TARGETS", "Target"]
 
@@ -77,16 +78,24 @@ class _Folder:
         """The path of the first file; None if its name leads out of the folder or is none."""
         first = None
         for name in os.listdir(self.path):
-            os.unlink(f"{self.path}/{name}")
+            path = f"{self.path}/{name}"
+            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
         for name, held in split(content):
-            if not name or "/" in name or "\\" in name or "\0" in name or name in (".", "..") or len(name.encode()) > 200:
+            below, _, last = name.rpartition("/")
+            if any(not _is_name(part) for part in ((below, last) if below else (name,))):
                 continue
             path = f"{self.path}/{name}"
             with suppress(FileNotFoundError):
                 os.unlink(path)
-            Path(path).write_bytes(held)
-            first = first or path
+            with suppress(FileExistsError, IsADirectoryError, NotADirectoryError):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                Path(path).write_bytes(held)
+                first = first or path
         return first
+
+
+def _is_name(part: str) -> bool:
+    return part not in ("", ".", "..") and not any(c in part for c in "/\\\0") and len(part.encode()) <= 200
 
 
 @cache
@@ -104,6 +113,23 @@ def _index(content: bytes) -> bool:
     return path is not None
 
 
+def _checkpoint(content: bytes) -> bool:
+    """The folder's network, then what `fastlayers.text` makes of it: a vector, or two tokens."""
+    folder = _folder()
+    folder.write(content if is_folder(content) else join([("config.json", content)]))
+    model = fl.load(folder.path, max_bytes=BYTES)
+    try:
+        if any(name.startswith("past_key_values") for name in model.inputs.names):
+            made = fl.text.Generator(folder.path, model=model, cache_bytes=1 << 20)
+            made.generate([3, 5], max_tokens=2)
+            made.generate([{"role": "user", "content": "a b question"}], max_tokens=2)
+        else:
+            fl.text.Encoder(folder.path, model=model).encode(["a question", "b c"])
+    except Error:  # of a call, too: there may be no id of a token, or more of them than the network has places
+        pass
+    return True
+
+
 def _onnx(content: bytes) -> bool:
     if not is_folder(content):
         return _both(content, "onnx", "onnx")
@@ -112,7 +138,14 @@ def _onnx(content: bytes) -> bool:
 
 
 def _gguf(content: bytes) -> bool:
-    if str(gguf.metadata(content, max_bytes=BYTES).get("general.architecture")) in ("llama", "qwen2", "bert"):
+    told = gguf.metadata(content, max_bytes=BYTES)
+    if "tokenizer.ggml.model" in told:
+        from fastlayers.text._tokens import Tokenizer
+        from fastlayers.text._vocabulary import vocabulary
+
+        with suppress(*_REFUSED):
+            Tokenizer(vocabulary(told, "fuzz"), "fuzz").encode(["the cat 12"])
+    if str(told.get("general.architecture")) in ("llama", "qwen2", "bert"):
         return _both(content, "gguf", "gguf")
     _weights(content, "gguf")
     return True
@@ -159,6 +192,7 @@ TARGETS = {
         Target("torch", _read_weights("torch"), _REFUSED, ("formats/torch", "formats/_zip.py")),
         Target("safetensors", _read_weights("safetensors"), _REFUSED, ("formats/safetensors.py",)),
         Target("index", _index, _REFUSED, ("formats/safetensors_index.py", "formats/safetensors.py")),
+        Target("checkpoint", _checkpoint, _NETWORKS, ("formats/transformers", "text")),
         Target("msgpack", _read_weights("msgpack"), _REFUSED, ("formats/msgpack.py",)),
         Target("gguf", _gguf, _NETWORKS, ("formats/gguf",)),
         Target("hdf5", _hdf5, _REFUSED, ("formats/hdf5",)),

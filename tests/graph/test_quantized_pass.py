@@ -100,6 +100,15 @@ def test_products() -> None:
     assert "Linear" in changed(ROWS, [*X, weights, node("y = Gemm(xd, wd)", alpha=0.5)], 0)
 
 
+def test_products_of_two_computed_matrices() -> None:
+    """Both with one scale, and a result of bytes: else they stay."""
+    turned = ["uq = QuantizeLinear(x, zs, zz)", "ud = DequantizeLinear(uq, zs, zz)", node("t = Transpose(ud)", perm=(0, 2, 1))]
+    pairs = ["tq = QuantizeLinear(t, zs, zz)", "td = DequantizeLinear(tq, zs, zz)", "h = MatMul(xd, td)"]
+    made = changed((2, 3, 5), [*X, *turned, *pairs, *Y])
+    assert "QLinearMatMul" in made and "MatMul" not in made
+    assert "MatMul" in changed((2, 3, 5), [*X, *turned, *pairs, "y = Neg(h)"])
+
+
 @pytest.mark.parametrize("op", ["Add", "Mul"])
 def test_two_operands(op: str) -> None:
     other = ["zq = QuantizeLinear(x, zs, zz)", "zd = DequantizeLinear(zq, zs, zz)"]

@@ -215,9 +215,10 @@ def test_dynamic_quantize(variant: str) -> None:
 @pytest.mark.parametrize("kind", BYTES)
 @pytest.mark.parametrize("op", ["add", "multiply"])
 def test_binary(op: str, kind: str, variant: str) -> None:
+    many = 1009 if variant != "reference" else 3  # lines, of which a task has some
     for n in SIZES:
         for a, b in (((1, 1, n), (1, 1, n)), ((2, 3, n), (2, 1, n)), ((2, 3, n), (1, 3, n)), ((2, 3, n), (2, 3, 1)),
-                     ((2, 3, n), (1, 1, 1))):  # fmt: skip
+                     ((2, 3, n), (1, 1, 1)), ((3, many if n == 33 else 1, n), (3, 1, n))):  # fmt: skip
             options = (KINDS[kind], 3, -5 if kind == "int8" else 200, 7, 0.02, 0.03, 0.04 if op == "add" else 0.0017)
 
             def call(a: Any = a, b: Any = b, options: Any = options) -> np.ndarray:
@@ -258,3 +259,22 @@ def test_lookup(variant: str) -> None:
         out = guarded(np.zeros(n, np.int8))
         dispatch.kernel("lookup")(guarded(x), table, out)
         np.testing.assert_array_equal(out.view(np.uint8), table[x.view(np.uint8)])
+
+
+@pytest.mark.parametrize("kinds", ["uint8 uint8 uint8", "uint8 int8 int8", "int8 uint8 int32", "int8 int8 float32"])
+def test_products_of_two_arrays(kinds: str, variant: str) -> None:
+    """Sizes about tiles, quads and what a task has; zero points that add to every sum; a batch, or one array for all of it."""
+    source, right, target = kinds.split()
+    many = [(1, 1), (5, 1), (1, 5), (5, 5)]
+    for m, k, n in ((0, 3, 5), (3, 0, 5), (1, 1, 1), (2, 4, 16), (13, 7, 17), (12, 64, 33), (241, 5, 300), (7, 1031, 65)):
+        for batches in many if m * k * n < 9000 else many[:1]:
+            for zeros in ((0, 0), (3, 128 if right == "uint8" else 0), (-7 if source == "int8" else 200, 5)):
+
+                def call(a: Any = (batches[0], m, k), b: Any = (batches[1], k, n), zeros: Any = zeros) -> np.ndarray:
+                    rng, out = np.random.default_rng(3), guarded(np.zeros((max(a[0], b[0]), a[1], b[2]), target))
+                    x, y = guarded(any_of(rng, source, a)), guarded(any_of(rng, right, b))
+                    options = (*(KINDS[kind] for kind in (source, right, target)), *zeros, 9, 0.0021)
+                    dispatch.kernel("qmatmul")(x, y, out, options)
+                    return out
+
+                np.testing.assert_array_equal(*both(call))

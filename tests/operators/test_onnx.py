@@ -35,6 +35,7 @@ OWN = {
     "Activate", "AdaptivePool", "AdditiveAttention", "Affine", "AlignAxes", "AttentionScores",
     "Adagrad", "Adam", "ArrayFeatureExtractor", "AttentionValues", "AxisPositions", "Binarizer", "BlockEmbedding", "BlockLinear",
     "ByteTable", "DotAttention",
+    "DequantizeCodes",
     "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Elementwise", "Embedding", "FusedMatMul", "GatherBlockQuantized",
     "GroupQueryAttention", "GroupQueryQuantized", "GroupQueryWindow", "HardAttention", "MoE", "QMoE",
     "CategoryMapper", "FeatureVectorizer", "HeadBias", "Interpolate", "LabelEncoder", "OneHotEncoder", "Probit", "Scaler",

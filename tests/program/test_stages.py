@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers.errors import ShapeError
 from fastlayers.ir.graph import Graph, Value
 from fastlayers.kernels import dispatch
 from fastlayers.model.model import Model, Options
@@ -281,3 +282,33 @@ def test_passes_know_what_branches_give() -> None:
     ]  # fmt: skip
     made = graph({"x": ("n", 8)}, nodes, ["y"], {"w": normal(8, 8), "bias": normal(8), "zero": np.float32(0)})
     assert [n.op for n in optimize(made).nodes][-2:] == ["If", "Linear"]
+
+
+def test_a_size_that_an_input_gives_begins_a_segment(variant: str) -> None:
+    """Sums over segments, as tf2onnx writes them: how many there are is a value, and then part of a binding."""
+    nodes = [
+        node("m = ReduceMax(ids, first)", keepdims=0), node("n = Add(m, one)"), node("o = OneHot(ids, n, values)", axis=0),
+        node("y = MatMul(o, x)"),
+    ]  # fmt: skip
+    constants = {"first": [0], "one": 1, "values": np.float32([0, 1])}
+    made = program(graph({"x": ("n", 3), "ids": (("n",), INT)}, nodes, ["y"], constants))
+    for count, segments in ((300, 4), (300, 2), (257, 1), (300, 4)):  # more than belong to a binding by their values
+        x, ids = normal(count, 3), np.arange(count) % segments
+        (y,) = run(made, x, ids)
+        want = [x[ids == i].sum(axis=0) for i in range(segments)]
+        np.testing.assert_allclose(y, want, rtol=0, atol=1e-4)
+    assert not made.stages.cuts
+    assert sorted(made.stages.parts) == [0, 2]
+
+
+def test_a_cut_of_sizes_that_it_has_had_looks_at_its_values() -> None:
+    """Boxes of the same number: their scores, and a threshold that is none."""
+    nodes = [node("k = NonMaxSuppression(boxes, scores, most, overlap)"), node("y = Cast(k)", to=6)]
+    inputs = {"boxes": (1, "n", 4), "scores": (1, 1, "n"), "overlap": ()}
+    made = program(graph(inputs, nodes, ["y"], {"most": 5}))
+    boxes = np.float32([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]])
+    for scores, overlap, want in (([0.5, 0.7, 0.1], 0.5, [1, 2]), ([0.7, 0.5, 0.9], 0.5, [2, 0]), ([1, 2, 3], 0.99, [2, 1, 0])):
+        (y,) = run(made, boxes, np.float32([[scores]]), np.float32(overlap))
+        assert y[:, 2].tolist() == want
+    with pytest.raises(ShapeError, match="iou_threshold is 2"):
+        run(made, boxes, np.float32([[scores]]), np.float32(2))

@@ -277,3 +277,21 @@ def test_the_table_and_the_page() -> None:
     assert "of 13 layers in integers" in text and "relative error of the outputs" in text and "times as fast" in text
     page = found.html("<b>mine")
     assert "&lt;b&gt;mine" in page and "<b>mine" not in page and page.count("<tr>") == len(found.layers) + 1
+
+
+def test_tables_are_quantized_within_the_bound_alone() -> None:
+    """Weights alone: a table is a layer as a matrix is, which `keep` and `max_error` leave in float32."""
+    net, rng = fl.Sequential(fl.Embedding(400, 64), fl.Linear(64, 300)), np.random.default_rng(0)
+    shapes = {"0.weight": (400, 64), "1.weight": (300, 64), "1.bias": (300,)}
+    weights = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    weights["0.weight"][:, ::32] *= 1000  # blocks in which all others are rounded away
+    net.load_state_dict(weights)
+    model = fl.compile(net, fl.graph.Input("ids", ("n",), np.int64))
+    ids = np.arange(50)
+    rows = model._main.whole_graph().constants
+    assert any(a.shape == (400, 64) for a in rows.values())
+    for words, few in (({}, {"Embedding", "Linear"}), ({"keep": ["Embedding"]}, {"Linear"})):
+        found = fl.quantize(model, weights="int4", max_error=0.2, allow_slower=True, **words)
+        layers = {layer.op: layer.stored for layer in found.quantization.layers}
+        assert {op for op, stored in layers.items() if stored == "int4"} == few
+        assert found(ids).shape == (50, 300)

@@ -282,18 +282,19 @@ def test_one_that_waits_for_room_goes_too(models: Path) -> None:
         first = opened(server, "completions", longer)
         while value(server, "tokens_total") < 1:
             time.sleep(0.01)
-        second = opened(server, "completions", LONG)
+        short = {**LONG, "model": "roomy"}
+        second = opened(server, "completions", short)
         while value(server, "completions_in_flight") < 2:
             time.sleep(0.01)
         second.close()
         while value(server, "completions_in_flight") > 1:
             time.sleep(0.01)
-        status, found = server.ask("/v1/completions", {**LONG, "max_tokens": 1})
+        status, found = server.ask("/v1/completions", {**short, "max_tokens": 1})
         assert (status, found["error"]["type"]) == (504, "timeout_error")
         first.close()
         while value(server, "completions_in_flight"):
             time.sleep(0.01)
-        assert server.ask("/v1/completions", {**LONG, "max_tokens": 1})[0] == 200
+        assert server.ask("/v1/completions", {**short, "max_tokens": 1})[0] == 200
 
 
 def test_a_full_queue_is_refused_and_one_that_has_begun_is_not(models: Path) -> None:
@@ -328,14 +329,19 @@ def test_an_error_in_the_middle_of_a_stream_is_an_event(server: Server) -> None:
 
 
 def test_what_is_closed_computes_no_more(generator: Generator) -> None:
-    growth = Growth(generator, ["the cat", [5, 6]], {}, {"max_tokens": 400, "ignore_eos": True}, 100)
-    assert growth.step() and growth.tokens == len(generator.encode("the cat")) + 2
-    events = growth._events
-    growth.close()
-    assert events.gi_frame is None and growth.step() == [] and growth.done
-    work = Work(Growth(generator, ["the cat"], {}, {}, 100).step, 5)
+    growth, running = Growth(generator, ["the cat", [5, 6]], {}, {"max_tokens": 400, "ignore_eos": True}, 100), generator._running
+    growth.begin()
+    assert growth.tokens == len(generator.encode("the cat")) + 2 and growth.take() == [] and not growth.done
+    running.join(growth.sequences)
+    assert running.step() and growth.take()
+    while len(running._sequences) < 2:
+        assert running.step()
+    for one in growth.sequences:
+        one.gone = True
+    assert not running.step() and not running._sequences
+    work = Work(Growth(generator, ["the cat"], {}, {}, 100).begin, 5)
     work.gone = True
-    assert work(1.0)  # nothing that it runs takes long enough to be asked
+    assert work(1.0) is None  # nothing that it runs takes long enough to be asked
 
 
 def test_a_wait_ends_when_the_client_goes() -> None:

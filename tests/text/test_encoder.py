@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,30 @@ def test_pooling(tmp_path: Path, modes: tuple[str, ...], older: bool) -> None:
 def test_pooling_of_newer_files(tmp_path: Path, mode: str) -> None:
     folder = sentence_transformer(tmp_path / mode, mode, normalize=False)
     np.testing.assert_allclose(Encoder(folder).encode(TEXTS[3]), pooled(states(folder, TEXTS[3]), mode), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["cls", "lasttoken"])
+def test_where_one_token_is_read_it_alone_is_computed(tmp_path: Path, mode: str, threads: int) -> None:
+    folder, model = sentence_transformer(tmp_path, mode, normalize=False), encoder(len(WORDS))
+    made = Encoder(folder, model=model)
+    assert made.model is model and len(made._network.shape or ()) == 2
+    for texts in (TEXTS, TEXTS[:1], []):
+        found, want = made.encode(texts), [states(folder, text)[0 if mode == "cls" else -1] for text in texts]
+        np.testing.assert_array_equal(found, np.array(want).reshape(-1, 32))
+    settings = {"embedding_dimension": 32, "pooling_mode": mode, "include_prompt": False}
+    write_json(folder / "1_Pooling" / "config.json", settings)
+    assert len(Encoder(folder, model=model)._network.shape or ()) == 3  # the token is another one with a prompt
+
+
+def test_a_number_of_a_token_beyond_all_others(tmp_path: Path) -> None:
+    """It is the tokenizer's to say what that means; nothing counts up to it."""
+    file = sentence_transformer(tmp_path) / "tokenizer.json"
+    content = json.loads(file.read_text())
+    content["model"]["vocab"]["zebra"] = 2**32 - 2
+    write_json(file, content)
+    assert Encoder(tmp_path).encode("the cat").shape == (32,)
+    with pytest.raises(fl.Error, match="4294967294"):
+        Encoder(tmp_path).encode("zebra")
 
 
 def test_dense_follows_the_pooling(tmp_path: Path) -> None:

@@ -87,7 +87,8 @@ def _weights(file: File, family: Family, words: Words, budget: Budget) -> dict[s
             continue
         found = _taken(tensor, _order(family, words, kind, tensor), budget)
         if family.shifted and kind.endswith("norm") and end == "weight":
-            found = widened(np.asarray(found), budget, tensor.where) - np.float32(1)
+            with np.errstate(all="ignore"):
+                found = widened(np.asarray(found), budget, tensor.where) - np.float32(1)
         if end == "weight" and kind in family.turns.split() and not isinstance(found, Matrix):
             found = found.T
         made[full] = found

@@ -29,6 +29,9 @@ def _run(this: Layer, b: Build, /, *args: Any, **kwargs: Any) -> Any:
     # An argument of None was left out, except for an axis, where it means all axes, and for a window, where it means no window.
     null = ("axis", "axes", "window")
     own = {k: v for k, v in this.config.items() if k not in ("name", "trainable") and (v is not None or k in null)}
+    if this.kind == "NanToNum" and (first := tensors([list(args), kwargs])) and first[0].dtype == FLOAT16:
+        most = float(np.finfo(FLOAT16).max)
+        own = {"posinf": most, "neginf": -most, **own}
     return naturally(b, lambda *a, **kw: called(this.kind, b, *a, **kw), args, {**own, **kwargs})
 
 
@@ -164,6 +167,18 @@ def _alike(b: Build, x1: Any, x2: Any) -> list[Tensor]:
     a, c = (b.floats(t) for t in b.together(literal(x1), literal(x2)))
     zero = b.op("Mul", b.op("Sub", a, c), 0.0)
     return [b.op("Add", a, zero), b.op("Add", c, zero)]
+
+
+@put("NanToNum")
+def nan_to_num(b: Build, x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """Numbers in place of NaN and infinities, of which the largest ones are that there are."""
+    if x.dtype.kind != "f":
+        return x
+    most = float(np.finfo(np.float32).max)
+    for sign, number in ((1, most if posinf is None else posinf), (-1, -most if neginf is None else neginf)):
+        infinite = b.op("IsInf", x, detect_positive=int(sign > 0), detect_negative=int(sign < 0))
+        x = b.op("Where", infinite, b.operand(number, x.dtype), x)
+    return b.op("Where", b.op("IsNaN", x), b.operand(nan, x.dtype), x)
 
 
 @put("Round")

@@ -158,7 +158,8 @@ def _weights(layer: Layer, trained: bool, seen: set[Any]) -> list[tuple[Layer, s
         return []
     seen.add(id(layer))
     trained = trained and bool(layer.config.get("trainable", True))
-    found = [(layer, name, trained) for name in layer.own]
+    # Of a layer with weights of 8 bits the bias alone is trained.
+    found = [(layer, name, trained and (name == "bias" or not layer.quantized)) for name in layer.own]
     found += [(layer, name, False) for name in layer.fixed if not (layer.kind == "SpectralNormalization" and name == "kernel")]
     if layer.kind == "Normalization" and layer.own:
         found.append((layer, "count", False))

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import FormatError, UnsupportedError
 from ...ir.graph import Graph, Node
 from .contrib_attention import ATTENTION
-from .contrib_nodes import Nodes, Table, schema
+from .contrib_nodes import Nodes, Table, refuse, schema
 
 if TYPE_CHECKING:
     from ...operators.graphs import GraphBuilder
@@ -209,6 +209,43 @@ def _causal_conv(node: Node, version: int, make: GraphBuilder) -> list[Node]:
     return [Node(node.op, node.inputs, node.outputs, {"activation": node.attributes.get("activation", "none")})]
 
 
+def _linear_attention(node: Node, version: int, make: GraphBuilder) -> list[Node]:
+    """ONNX's own, but for queries of fewer heads than values."""
+    given = {name: value for name, value in node.attributes.items() if name not in ("chunk_size", "state_window")}
+    return [Node(node.op, node.inputs, node.outputs, {**given, "inverse": 1})]
+
+
+def _linear_gate(node: Node, version: int, make: GraphBuilder) -> list[Node]:
+    """decay_scale softplus(a + dt_bias), in float32, and sigmoid(b)."""
+    n = Nodes(node, make)
+    a, bias, scale, b, *_ = (*node.inputs, None)
+    decay = n.add("Mul", n.add("Softplus", n.add("Add", n.add("Cast", a, to=1), bias)), scale)
+    n.last("CastLike", decay, a, outputs=node.outputs[:1])
+    if len(node.outputs) > 1 and node.outputs[1]:
+        if b is None:
+            raise UnsupportedError(f"{node.op}: its second output without b")
+        n.last("Sigmoid", b, outputs=node.outputs[1:2])
+    return n.made
+
+
+def _gated_norm(node: Node, version: int, make: GraphBuilder) -> list[Node]:
+    """The norm of each run of as many features as the scale has, times a function of the gate."""
+    n, get = Nodes(node, make), node.attributes.get
+    x, scale, gate = node.inputs
+    sizes = n.add("Concat", n.add("Shape", x, end=-1), n.constant([-1]), n.add("Shape", scale), axis=0)
+    made = n.add("RMSNormalization", n.add("Reshape", x, sizes), scale, axis=-1, epsilon=get("epsilon", 1e-5))
+    activated = n.add("Sigmoid" if get("activation", "silu") == "sigmoid" else "Swish", gate)
+    return n.last("Mul", n.add("Reshape", made, n.add("Shape", x)), activated)
+
+
+def _gated_add(node: Node, version: int, make: GraphBuilder) -> list[Node]:
+    """x + y gate."""
+    n = Nodes(node, make)
+    x, y, gate, weight = (*node.inputs, None)[:4]
+    refuse(node, gate_weight=weight)
+    return n.last("Add", x, n.add("Mul", y, gate))
+
+
 _NORM = "axis:i epsilon:f stash_type:i"
 _CONV = "activation:s activation_params:fs auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is"
 _GEMM = "activation:s activation_alpha:f activation_beta:f activation_gamma:f alpha:f beta:f transA:i transB:i"
@@ -237,9 +274,16 @@ MICROSOFT: Table = {
     "FusedConv": (schema(2, 4, 1, _CONV), _fused_conv),
     "FusedGemm": (schema(2, 3, 1, _GEMM), _fused_gemm),
     "FusedMatMul": (schema(2, 2, 1, f"{_PRODUCT} transBatchA:i transBatchB:i"), _as("FusedMatMul")),
+    "GatedAdd": (schema(3, 4, 1), _gated_add),
+    "GatedRMSNorm": (schema(3, 3, 1, "activation:s epsilon:f"), _gated_norm),
     "Gelu": (schema(1, 1, 1), _gelu),
     "GridSample": (schema(2, 2, 1, "align_corners:i mode:s padding_mode:s"), _as("GridSample")),
     "GroupNorm": (schema(3, 3, 1, "activation:i! channels_last:i epsilon:f groups:i!"), _group_norm),
+    "LinearAttention": (
+        schema(3, 6, 2, "chunk_size:i kv_num_heads:i! q_num_heads:i! scale:f state_window:i update_rule:s"),
+        _linear_attention,
+    ),
+    "LinearAttentionGate": (schema(3, 4, 2), _linear_gate),
     "Pad": (schema(2, 3, 1, "mode:s"), _as("Pad")),
     "QuickGelu": (schema(1, 1, 1, "alpha:f"), _quick_gelu),
     "Range": (schema(2, 3, 1), _range),

@@ -66,6 +66,12 @@ def _finite(node: Node, make: Any, *positions: int) -> None:
             raise FormatError(f"onnx: {node.op} ({node.outputs[0]}): input {i} has NaN or infinity: expected finite scales")
 
 
+def _table_of_blocks(node: Node, version: int, make: Any) -> list[Node]:
+    """GatherBlockQuantized, of which any row may be asked for."""
+    _finite(node, make, 2)
+    return [node]
+
+
 def _experts(node: Node, version: int, make: Any) -> list[Node]:
     """MoE and QMoE, whose inputs from 15 on are those of floats of few bits."""
     refuse(node, inputs_after_14=any(node.inputs[15:]))
@@ -87,5 +93,11 @@ def _table() -> dict[str, tuple[Schema, Any]]:
     return found
 
 
-_RULES = {"MatMulBnb4": _nbits, "MatMulNBits": _nbits, "MoE": _experts, "QMoE": _experts}
+_RULES = {
+    "GatherBlockQuantized": _table_of_blocks,
+    "MatMulBnb4": _nbits,
+    "MatMulNBits": _nbits,
+    "MoE": _experts,
+    "QMoE": _experts,
+}
 TABLE = _table()

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..._lazy import imported
 from ...errors import FormatError, UnsupportedError
 from ..budget import Budget
@@ -79,7 +81,8 @@ def network(
     if head is None:
         head = _head(words, hasattr(family, "CAUSAL"))
     n = Network(words, arrays, head)
-    family.write(n)
+    with np.errstate(all="ignore"):  # weights may be of any kind
+        family.write(n)
     words.check()
     arrays.check(getattr(family, "OTHERS", ""))
     return n.graph()

@@ -54,6 +54,7 @@ cdef extern from "csrc/lockstep.h" nogil:
 
 cdef extern from "csrc/memory.h" nogil:
     void *fl_alloc(size_t bytes)
+    void *fl_alloc_long(size_t bytes)
     void fl_free(void *block)
     void fl_memory_init()
     size_t fl_memory_kept()
@@ -231,7 +232,7 @@ cdef void release(void *block) noexcept nogil:
 
 
 cdef void *need(size_t bytes, str what) except? NULL:
-    cdef void *block = fl_alloc(bytes)
+    cdef void *block = fl_alloc_long(bytes)
     if block == NULL:
         raise LimitError(f"{what}: no memory for {bytes} bytes")
     return block

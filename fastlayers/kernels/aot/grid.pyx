@@ -104,21 +104,31 @@ cdef inline void neighbours(const Job *job, float at, int64_t count, int64_t *in
         index[i] = inside(job, low + i, count)
 
 
-cdef void corners_of(const Job *job, const float *place, int64_t *index, float *share) noexcept nogil:
-    """The pixels that count for a place (-1: zeros), the first axis slowest, and their shares."""
+cdef bint corners_of(const Job *job, const float *place, int64_t *index, float *share) noexcept nogil:
+    """The pixels that count for a place (-1: zeros), the first axis slowest, and their shares; whether there are four, all in the image."""
     cdef int64_t at[4]
     cdef int64_t row[4]
     cdef float part[4]
     cdef float above[4]
     cdef int axis, i, j, count = 1
+    cdef float y, x
     if job.axes == 2 and job.mode == 2:   # what most are: the same without loops
-        neighbours(job, pixel(job, fl_once_f32(place + 1), job.size[0]), job.size[0], row, above)
-        neighbours(job, pixel(job, fl_once_f32(place), job.size[1]), job.size[1], at, part)
+        y, x = pixel(job, fl_once_f32(place + 1), job.size[0]), pixel(job, fl_once_f32(place), job.size[1])
+        if 0 <= y < job.size[0] - 1 and 0 <= x < job.size[1] - 1:
+            row[0], at[0] = <int64_t>y, <int64_t>x
+            above[1], part[1] = <float>(y - row[0]), <float>(x - at[0])
+            above[0], part[0] = <float>(1 - above[1]), <float>(1 - part[1])
+            share[0], share[1], share[2], share[3] = above[0] * part[0], above[0] * part[1], above[1] * part[0], above[1] * part[1]
+            index[0] = row[0] * job.size[1] + at[0]
+            index[1], index[2], index[3] = index[0] + 1, index[0] + job.size[1], index[0] + job.size[1] + 1
+            return True
+        neighbours(job, y, job.size[0], row, above)
+        neighbours(job, x, job.size[1], at, part)
         for i in range(2):
             for j in range(2):
                 share[2 * i + j] = above[i] * part[j]
                 index[2 * i + j] = -1 if row[i] | at[j] < 0 else row[i] * job.size[1] + at[j]
-        return
+        return index[0] >= 0 and index[1] >= 0 and index[2] >= 0 and index[3] >= 0
     index[0], share[0] = 0, 1
     for axis in range(job.axes):
         neighbours(job, pixel(job, fl_once_f32(place + job.axes - 1 - axis), job.size[axis]), job.size[axis], at, part)
@@ -128,6 +138,10 @@ cdef void corners_of(const Job *job, const float *place, int64_t *index, float *
                 share[i * job.mode + j] = share[i] * part[j]
                 index[i * job.mode + j] = -1 if index[i] < 0 or at[j] < 0 else index[i] * job.size[axis] + at[j]
         count *= job.mode
+    i = count == 4
+    for j in range(count):
+        i = i and index[j] >= 0
+    return i
 
 
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
@@ -143,10 +157,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef float total
     cdef bint whole[PLACES]   # whether all that counts for a place is in the image
     for i in range(count):
-        at, whole[i] = index + i * corners, corners == 4
-        corners_of(job, job.grid + (image * job.places + first + i) * job.axes, index + i * corners, share + i * corners)
-        for k in range(corners):
-            whole[i] = whole[i] and at[k] >= 0
+        whole[i] = corners_of(job, job.grid + (image * job.places + first + i) * job.axes, index + i * corners, share + i * corners)
     for c in range(job.c):
         for i in range(count):
             at, w, total = index + i * corners, share + i * corners, 0

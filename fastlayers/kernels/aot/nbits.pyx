@@ -9,7 +9,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport (
-    FL_FINE, FL_KC, FL_NBITS_BYTES, FL_NBITS_FEW, FL_NBITS_FLOATS, FL_NBITS_HALF, FL_PANEL,
+    FL_FINE, FL_KC, FL_NBITS_BYTES, FL_NBITS_FEW, FL_NBITS_FLOATS, FL_NBITS_HALF, FL_NBITS_SIDE, FL_PANEL,
     alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_nbits, fl_run, hands, level, need, parallel, parallel_whole, release, workers,
 )
 from ._fit cimport Fit, fit_of
@@ -44,6 +44,7 @@ cdef struct Job:
     fl_nbits one
     int64_t k, n, row_tasks, col_tasks, width
     bint integer
+    bint spread           # codes that no register holds: a block of K of them becomes floats, whatever the number of rows
     int code
     float a, b
     double work
@@ -94,8 +95,9 @@ cdef void by_panels(const Job *job, const fl_nbits *p, float *scratch) noexcept 
 
 
 cdef inline void move(fl_nbits *p, int64_t columns) noexcept nogil:
-    """Goes on by whole panels."""
+    """Goes on by whole panels, as many as alternate."""
     cdef int64_t panels = columns // FL_PANEL
+    p.panels -= panels
     p.weights += panels * p.blocks * p.record
     if p.zeros != NULL:
         p.zeros = <const char *>p.zeros + columns * p.blocks * (4 if p.kind == FL_NBITS_FLOATS else 1)
@@ -116,7 +118,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         p.q, p.steps, p.sums = job.q + i0 * wide, job.steps + i0 * p.blocks, job.sums + i0 * p.blocks
         p.starts = job.starts + i0 * p.blocks
         job.level.nbits_integer(&p)
-    elif job.one.m <= FL_NBITS_FEW and job.one.codes == NULL:
+    elif job.one.m <= FL_NBITS_FEW and not job.spread:
         job.level.nbits_exact(&p)
     else:
         by_panels(job, &p, <float *>(job.scratch + worker * job.scratch_size))
@@ -138,7 +140,7 @@ cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
     job.one.x, job.one.out = x, <float *>operands[1]
     if job.integer:
         shared_size = 3 * small + rounded(m * wide)
-    elif m > FL_NBITS_FEW or job.one.codes != NULL:
+    elif m > FL_NBITS_FEW or job.spread:
         job.scratch_size = rounded(SOME_COLS * FL_KC * sizeof(float))
         shared_size = threads * job.scratch_size
     elif wide > job.k:
@@ -151,7 +153,7 @@ cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
         job.steps, job.sums, job.starts = <float *>memory, <float *>(memory + small), <int32_t *>(memory + 2 * small)
         job.q = <int8_t *>(memory + 3 * small)
         parallel(round_task, &job, (m + ROUNDED - 1) // ROUNDED, min(<int64_t>threads, (m + ROUNDED - 1) // ROUNDED))
-    elif m > FL_NBITS_FEW or job.one.codes != NULL:
+    elif m > FL_NBITS_FEW or job.spread:
         job.scratch = memory
     elif wide > job.k:
         memset(memory, 0, m * wide * sizeof(float))
@@ -178,11 +180,12 @@ cdef int plan_nbits(Job *job, PackedBits packed, tuple given, int mode, activati
     job.one.m, job.one.pitch, job.one.ldc, job.one.bias = m, packed.k, packed.n, packed.bias
     job.one.chunk = FL_KC if job.level.fine != NULL else FL_FINE
     # In strict precision nothing is rounded to bytes.
+    job.spread = packed.one.codes != NULL and (packed.one.bits != 4 or job.level.width != 16)
     job.integer = mode == INTEGER and job.level.fine != NULL and packed.one.codes == NULL
     job.work = fmax((0.5 if job.integer else 2.0) * m * packed.n * packed.k, <double>READ * packed.n * packed.k) if m else 0
     most = hands(job.work)
     rows = even(m, ROWS)
-    job.width = shared(packed.n, COLS, FL_PANEL, 4 * FL_PANEL, (m + rows - 1) // rows, most)
+    job.width = shared(packed.n, COLS, FL_NBITS_SIDE * FL_PANEL, FL_NBITS_SIDE * FL_PANEL, (m + rows - 1) // rows, most)
     job.col_tasks = (packed.n + job.width - 1) // job.width
     job.row_tasks = (m + rows - 1) // rows
     return 0
@@ -230,26 +233,30 @@ cdef struct Packing:
     const uint8_t *w
     const char *scale
     uint8_t *to
-    int64_t n, blocks, bytes, record  # bytes of a block
+    int64_t n, panels, blocks, bytes, record  # bytes of a block
     int bits, width  # width: bytes of a scale
 
 
 cdef void pack_task(void *context, int64_t panel, int worker) noexcept nogil:
     cdef const Packing *p = <const Packing *>context
-    cdef int64_t b, g, j, column, groups = p.bytes // 4
-    cdef uint8_t *to = p.to + panel * p.blocks * p.record
+    cdef int64_t b, g, j, column, groups = p.bytes // 4, columns = min(<int64_t>FL_PANEL, p.n - panel * FL_PANEL)
+    cdef int64_t first = panel // FL_NBITS_SIDE * FL_NBITS_SIDE, side = min(<int64_t>FL_NBITS_SIDE, p.panels - first)
+    cdef uint8_t *to = p.to + first * p.blocks * p.record
+    cdef uint8_t *scales
     cdef uint32_t word
     for b in range(p.blocks):
-        if (panel + 1) * FL_PANEL > p.n:
-            memset(to, 0, p.record)
-        for j in range(min(<int64_t>FL_PANEL, p.n - panel * FL_PANEL)):
+        scales = to + groups * side * FL_PANEL * 4 + (panel - first) * FL_PANEL * p.width
+        memset(scales, 0, FL_PANEL * p.width)
+        for g in range(groups):
+            memset(to + (g * side + panel - first) * FL_PANEL * 4, 0, FL_PANEL * 4)
+        for j in range(columns):
             column = (panel * FL_PANEL + j) * p.blocks + b
             for g in range(groups):
                 memcpy(&word, p.w + column * p.bytes + 4 * g, 4)
                 word = turned(word, p.bits)
-                memcpy(to + (g * FL_PANEL + j) * 4, &word, 4)
-            memcpy(to + groups * FL_PANEL * 4 + j * p.width, p.scale + column * p.width, p.width)
-        to += p.record
+                memcpy(to + ((g * side + panel - first) * FL_PANEL + j) * 4, &word, 4)
+            memcpy(scales + j * p.width, p.scale + column * p.width, p.width)
+        to += side * p.record
 
 
 cdef void *panels_of(cnp.ndarray array) except? NULL:
@@ -275,7 +282,6 @@ def nbits_pack(
     fits_bits((weight__nbq, scale__nb, zero__nb, bias__n, codes__v), size, bits)
     cdef PackedBits packed = PackedBits.__new__(PackedBits)
     cdef Packing p
-    cdef int64_t panels
     cdef cnp.ndarray short
     packed.n, packed.k = cnp.PyArray_DIM(weight__nbq, 0), size
     packed.one.bits, packed.one.blocks = bits, cnp.PyArray_DIM(weight__nbq, 1)
@@ -283,14 +289,14 @@ def nbits_pack(
     short = narrowed(scale__nb)
     packed.one.narrow, p.width = short is not scale__nb, short.itemsize
     packed.one.record = packed.one.block * bits * 2 + FL_PANEL * p.width
-    panels = (packed.n + FL_PANEL - 1) // FL_PANEL
-    packed.nbytes = panels * packed.one.blocks * packed.one.record
+    packed.one.panels = p.panels = (packed.n + FL_PANEL - 1) // FL_PANEL
+    packed.nbytes = p.panels * packed.one.blocks * packed.one.record
     packed.one.weights = packed.weights = <uint8_t *>need(packed.nbytes, "nbits_pack")
     p.w, p.scale = <const uint8_t *>cnp.PyArray_DATA(weight__nbq), <const char *>cnp.PyArray_DATA(short)
     p.to, p.n, p.blocks, p.bytes = packed.weights, packed.n, packed.one.blocks, cnp.PyArray_DIM(weight__nbq, 2)
     p.record, p.bits = packed.one.record, bits
     with nogil:
-        parallel_whole(pack_task, &p, panels, workers(panels, <double>PACK_WORK * packed.nbytes))
+        parallel_whole(pack_task, &p, p.panels, workers(p.panels, <double>PACK_WORK * packed.nbytes))
     packed.one.kind = FL_NBITS_HALF
     if zero__nb is not None:
         packed.one.kind = FL_NBITS_BYTES if zero__nb.dtype == np.uint8 else FL_NBITS_FLOATS

@@ -140,6 +140,7 @@ cdef void plan_dynamic_quantize(Dynamic *job, int64_t x) noexcept:
 # ---- tables ----
 
 cdef struct Lookup:
+    const fl_quantized *level
     const uint8_t *x
     const uint8_t *table
     uint8_t *out
@@ -149,12 +150,7 @@ cdef struct Lookup:
 
 cdef void lookup_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Lookup *job = <const Lookup *>context
-    cdef const uint8_t *x = job.x
-    cdef const uint8_t *table = job.table
-    cdef uint8_t *out = job.out
-    cdef int64_t i
-    for i in range(number * RUN, min((number + 1) * RUN, job.n)):
-        out[i] = table[x[i]]
+    job.level.lookup(job.x + number * RUN, job.table, job.out + number * RUN, min(<int64_t>RUN, job.n - number * RUN))
 
 
 cdef int run_lookup(const void *plan, void *const *operands) noexcept nogil:
@@ -172,7 +168,7 @@ cdef int plan_lookup(Lookup *job, int64_t x, int64_t table, int64_t out) except 
     if x != out:
         raise ShapeError(f"lookup: out has {out} elements: expected {x}, the size of x")
     memset(job, 0, sizeof(Lookup))
-    job.n, job.work = x, 60.0 * x
+    job.level, job.n, job.work = functions(), x, 15.0 * x
     return 0
 
 
@@ -183,23 +179,27 @@ cdef struct Binary:
     const uint8_t *a
     const uint8_t *b
     uint8_t *out
-    int64_t o, m, i, pieces, b_o, b_m
+    int64_t o, m, i, pieces, lines, b_o, b_m
     int each
     fl_qbinary p
     double work
 
 
 cdef void binary_task(void *context, int64_t number, int worker) noexcept nogil:
+    """A piece of a line, or some short lines."""
     cdef const Binary *job = <const Binary *>context
-    cdef int64_t line = number // job.pieces, first = number % job.pieces * RUN, start = line * job.i + first
-    cdef int64_t from_ = line // job.m * job.b_o + line % job.m * job.b_m + (first if job.each else 0)
-    job.level.binary(&job.p, job.a + start, job.b + from_, job.each, job.out + start, min(<int64_t>RUN, job.i - first))
+    cdef int64_t line = number // job.pieces * job.lines, first = number % job.pieces * RUN, start, from_
+    cdef int64_t stop = min(line + job.lines, job.o * job.m), count = min(<int64_t>RUN, job.i - first)
+    while line < stop:
+        start, from_ = line * job.i + first, line // job.m * job.b_o + line % job.m * job.b_m + (first if job.each else 0)
+        job.level.binary(&job.p, job.a + start, job.b + from_, job.each, job.out + start, count)
+        line += 1
 
 
 cdef int run_binary(const void *plan, void *const *operands) noexcept nogil:
     """Operands: a, b, out."""
     cdef Binary job = (<const Binary *>plan)[0]
-    cdef int64_t tasks = job.o * job.m * job.pieces
+    cdef int64_t tasks = (job.o * job.m + job.lines - 1) // job.lines * job.pieces
     job.a, job.b, job.out = <const uint8_t *>operands[0], <const uint8_t *>operands[1], <uint8_t *>operands[2]
     parallel(binary_task, &job, tasks, workers(tasks, job.work))
     return 0
@@ -215,13 +215,14 @@ cdef int plan_qbinary(Binary *job, const cnp.npy_intp *a, const cnp.npy_intp *b,
     if b[0] == a[0] and b[1] == a[1] and job.each:  # of one shape: one row
         job.i, job.o, job.m = a[0] * a[1] * a[2], 1, 1
     job.pieces = (job.i + RUN - 1) // RUN
+    job.lines = 1 if job.i == 0 else max(<int64_t>1, RUN // job.i)
     job.p.multiply = op == MULTIPLY
     source, job.p.a_zero, job.p.b_zero, job.p.zero, job.p.a_scale, job.p.b_scale, job.p.scale = options
     if not job.p.multiply:
         job.p.a_zero, job.p.b_zero, job.p.zero = 0, 0, 0
         job.p.a_scale, job.p.b_scale, job.p.scale = factors(options)
     job.p.is_signed = source == INT8
-    job.work = 30.0 * a[0] * a[1] * a[2]
+    job.work = 10.0 * a[0] * a[1] * a[2]
     return 0
 
 

@@ -9,10 +9,12 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 cimport numpy as cnp
 
-from ._engine cimport fl_bins, fl_kernels, level, with_scratch
+from ._engine cimport alloc, fl_bins, fl_kernels, level, parallel, release, with_scratch, workers
 from ._once cimport fl_once, fl_once_f32
 from ._space cimport rounded
 from ._step cimport make_step, run_plan
+
+from ...errors import ShapeError
 
 cnp.import_array()
 
@@ -305,3 +307,121 @@ def roi_align_step(tuple x, tuple boxes__k4, tuple images__k, tuple out, double 
     plan_regions(&job, x, out, scale, True, channels_last)
     job.offset, job.least, job.samples, job.op = offset, least, samples, op
     return make_step(run_regions, &job, sizeof(Job), 4, job.work, None)
+
+
+# ---- a part of an image, resized ------------------------------------------------------------------------------------------
+
+cdef enum:
+    AXES = 4
+
+ctypedef struct Tap:
+    int64_t low, high     # elements; low is -1 where the place is outside
+    double first, second  # their weights
+
+ctypedef struct Crop:
+    const float *x
+    float *out
+    int64_t size[AXES]
+    int64_t to[AXES]
+    float value
+    Tap *taps[AXES]
+    double work
+
+
+cdef void taps_of(Tap *to, int64_t size, int64_t out, float start, float end) noexcept nogil:
+    """The two elements around each place from start to end, which are parts of the axis."""
+    cdef int64_t i
+    cdef float x, most = <float>(size - 1)
+    cdef double low
+    for i in range(out):
+        if out == 1:
+            x = <float>(0.5 * <double>(start + end) * <double>most)
+        else:
+            x = start * most + <float>i * (end - start) * most / <float>(out - 1)
+        to[i].low = -1
+        if 0 <= x <= most:
+            low = ceil(<double>x) - 1
+            to[i].first, to[i].second = <double><float>(1 - (x - low)), <double><float>(x - low)
+            to[i].low, to[i].high = max(<int64_t>low, <int64_t>0), min(<int64_t>low + 1, size - 1)
+
+
+cdef void crop_row(const Crop *job, const Tap *outer, float *out) noexcept nogil:
+    """A row of the result: `outer` are the taps of its place on the other axes."""
+    cdef int64_t i, k, row, count = job.to[AXES - 1]
+    cdef int corner, corners = 0
+    cdef double total, weight
+    cdef const Tap *tap
+    cdef bint outside = False
+    cdef double weights[1 << (AXES - 1)]
+    cdef const float *rows[1 << (AXES - 1)]
+    for k in range(AXES - 1):
+        outside = outside or outer[k].low < 0
+    for corner in range(0 if outside else 1 << (AXES - 1)):
+        weight, row = 1, 0
+        for k in range(AXES - 1):
+            weight *= outer[k].second if corner >> k & 1 else outer[k].first
+            row = row * job.size[k] + (outer[k].high if corner >> k & 1 else outer[k].low)
+        if weight != 0:
+            weights[corners], rows[corners] = weight, job.x + row * job.size[AXES - 1]
+            corners += 1
+    for i in range(count):
+        tap = job.taps[AXES - 1] + i
+        if outside or tap.low < 0:
+            out[i] = job.value
+            continue
+        total = 0
+        for corner in range(corners):
+            if tap.first != 0:
+                total += weights[corner] * tap.first * rows[corner][tap.low]
+            if tap.second != 0:
+                total += weights[corner] * tap.second * rows[corner][tap.high]
+        out[i] = <float>total
+
+
+cdef void crop_task(void *context, int64_t number, int worker) noexcept nogil:
+    """The rows of one plane."""
+    cdef const Crop *job = <const Crop *>context
+    cdef Tap outer[AXES - 1]
+    cdef int64_t i
+    outer[0], outer[1] = job.taps[0][number // job.to[1]], job.taps[1][number % job.to[1]]
+    for i in range(job.to[2]):
+        outer[2] = job.taps[2][i]
+        crop_row(job, outer, job.out + (number * job.to[2] + i) * job.to[3])
+
+
+cdef int plan_crop(Crop *job, const cnp.npy_intp *x, const cnp.npy_intp *out, double value) except -1:
+    cdef int i
+    job.value, job.work = <float>value, 300.0
+    for i in range(AXES):
+        job.size[i], job.to[i] = x[i], out[i]
+        job.work *= out[i]
+        if not x[i] and out[i]:
+            raise ShapeError("crop: x has no elements: expected some, which out is made of")
+    return 0
+
+
+cdef int run_crop(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, roi, out."""
+    cdef Crop job = (<const Crop *>plan)[0]
+    cdef int64_t planes = job.to[0] * job.to[1], total = 0
+    cdef const float *roi = <const float *>operands[1]
+    cdef Tap *taps
+    cdef int i
+    if planes * job.to[2] * job.to[3] == 0:
+        return 0
+    for i in range(AXES):
+        total += job.to[i]
+    taps = <Tap *>alloc(total * sizeof(Tap))
+    if taps == NULL:
+        return -1
+    job.x, job.out, total = <const float *>operands[0], <float *>operands[2], 0
+    for i in range(AXES):
+        job.taps[i] = taps + total
+        total += job.to[i]
+        taps_of(job.taps[i], job.size[i], job.to[i], roi[i], roi[AXES + i])
+    parallel(crop_task, &job, planes, workers(planes, job.work))
+    release(taps)
+    return 0
+
+
+include "made/regions.pxi"

@@ -551,19 +551,19 @@ cdef class Runner:
             bases[FIRST + i] = cnp.PyArray_DATA(<cnp.ndarray>values[i])
         return bound
 
-    cdef object finish(self, Bound bound, void **bases, given):
+    cdef object finish(self, Bound bound, void **bases, given, int threads=0, meter=None):
         cdef object results = bound.outcome(bases, FIRST + bound.inputs)
-        cdef int before
+        cdef int before, most = threads or self.threads
         cdef object held = (given, results) if bound.python else None
         bases[CONSTANT] = NULL
-        if self.threads:
-            before = limit_threads(self.threads)
+        if most:
+            before = limit_threads(most)
             try:
-                bound.execute(bases, held)
+                bound.execute(bases, held, meter)
             finally:
                 limit_threads(before)
         else:
-            bound.execute(bases, held)
+            bound.execute(bases, held, meter)
         return results
 
     def run(self, feeds):
@@ -584,8 +584,8 @@ cdef class Runner:
         results = self.finish(bound, bases, keep)
         return {<object>PyTuple_GET_ITEM(self.out_names, i): <object>PyTuple_GET_ITEM(results, i) for i in range(bound.outputs)}
 
-    def call(self, tuple arrays):
-        """A tuple of outputs for inputs by position, or None."""
+    def call(self, tuple arrays, int threads=0, meter=None):
+        """A tuple of outputs for inputs by position, or None. `meter`: see `Bound.run`."""
         cdef void *bases[MOST_BASES]
         cdef PyObject *values[MOST_BASES]
         cdef Bound bound
@@ -597,4 +597,4 @@ cdef class Runner:
         bound = self.find(values, bases)
         if bound is None:
             return None
-        return self.finish(bound, bases, arrays)
+        return self.finish(bound, bases, arrays, threads, meter)

@@ -11,7 +11,7 @@ from ..._tuples import NamedTuple
 from ..fits import fits, fits_taps, window_of
 from ..table import KINDS
 
-__all__ = ["qconv", "qconv_pack"]
+__all__ = ["qconv", "qconv_pack", "rounded"]
 
 _DTYPES = {code: np.dtype(name) for name, code in KINDS.items()}
 
@@ -102,12 +102,20 @@ def qconv(
 
 def _finished(total: np.ndarray, packed: Packed, x_scale: np.ndarray | None, target: int, value: int) -> np.ndarray:
     """Sums with their channels last, as `target`."""
-    dtype = _DTYPES[target]
-    if packed.factor is None or dtype == np.int32:
+    if packed.factor is None:
         return total
-    y = total.astype(np.float32) * (packed.factor if x_scale is None else packed.factor * x_scale.reshape(-1)[0])
+    by = packed.factor if x_scale is None else packed.factor * x_scale.reshape(-1)[0]
+    return rounded(total, by, packed.shift, target, value)
+
+
+def rounded(total: np.ndarray, by: Any, shift: np.ndarray | None, target: int, value: int) -> np.ndarray:
+    """Sums as the kind `target`: themselves; times `by`, + shift; or that rounded, + value, cut off."""
+    dtype = _DTYPES[target]
+    if dtype == np.int32:
+        return total
+    y = total.astype(np.float32) * by
     if dtype == np.float32:
-        return np.asarray(y if packed.shift is None else y + packed.shift)
+        return np.asarray(y if shift is None else y + shift)
     info = np.iinfo(dtype)
     steps = np.clip(np.rint(y), info.min - value, info.max - value)
     return (np.where(steps == steps, steps, info.min - value) + value).astype(dtype)

@@ -7,9 +7,11 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
+from ..resize_tables import Axis, Rule, onnx_taps
 from ..table import REDUCE
+from .resize import along
 
-__all__ = ["roi_align", "roi_pool"]
+__all__ = ["crop", "roi_align", "roi_pool"]
 
 
 def roi_pool(x: np.ndarray, boxes__k5: np.ndarray, out: np.ndarray, scale: float, channels_last: bool) -> None:
@@ -115,3 +117,19 @@ def _corners(plane: np.ndarray, y: float, x: float) -> np.ndarray:
     )
     parts = ((y0, x0, (1 - fy) * (1 - fx)), (y0, x1, (1 - fy) * fx), (y1, x0, fy * (1 - fx)), (y1, x1, fy * fx))
     return np.array([plane[:, a, b].astype(np.float64) * weight if weight else zero for a, b, weight in parts])
+
+
+def crop(x__nchw: np.ndarray, roi__8: np.ndarray, out__axyz: np.ndarray, value: float) -> None:
+    """out = x along each axis from the part roi[axis] of it to the part roi[4 + axis], by the two elements around each place;
+    `value` where a place is outside of x.
+    """
+    y, places = x__nchw.astype(np.float64), []
+    for k, (size, out) in enumerate(zip(x__nchw.shape, out__axyz.shape, strict=True)):
+        ends = float(roi__8[k]), float(roi__8[4 + k])
+        table, outside = onnx_taps(Axis(size, out, 1.0, *ends), Rule("linear", "tf_crop_and_resize"))
+        y = along(y, table, k)
+        places.append(outside)
+    with np.errstate(over="ignore"):
+        out__axyz[...] = y
+    for k, outside in enumerate(places):
+        out__axyz.swapaxes(0, k)[outside] = value

@@ -18,7 +18,6 @@ from ...calls.machine import ARRAYS, Machine
 from .._base import FLOAT32, Spec, View, register
 from .._traits import Traits
 from ..positional_rotary import turned
-from ..shapes import need_kind
 from .core import Rule, join_heads, split_heads
 from .gqa import BIAS, COS, KEY, PAST_K, PAST_V, QUERY, SIN, SINK, TOTAL, VALUE, _entry, _rule, _sizes, _total
 from .gqa import _infer as _full
@@ -60,7 +59,9 @@ def _infer(n: View) -> list[Spec]:
     for i in (PAST_K, PAST_V):
         if n.spec(i).dtype != _STORED[bits]:
             raise n.wrong_dtype(f"input {i} has dtype {n.spec(i).dtype}: expected {_STORED[bits]}, of {bits} bits")
-    need_kind(n, "f", *SCALES)
+    for i in SCALES:
+        if n.spec(i).dtype != FLOAT32:
+            raise n.wrong_dtype(f"input {i}, a scale, has dtype {n.spec(i).dtype}: expected float32")
     view = _as_floats(n)
     first, *_ = _full(view)
     s: Any = _sizes(view, _total(n, n.value(TOTAL)))

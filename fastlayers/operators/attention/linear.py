@@ -17,7 +17,7 @@ from ..shapes import need_kind, same_dtype
 from .core import join_heads, split_heads
 
 if TYPE_CHECKING:
-    from ..builder import Builder
+    from ..builder import Builder, Ref
 
 __all__: list[str] = []
 
@@ -146,13 +146,17 @@ register("CausalConvWithState", _conv_infer, _conv_run, _conv_lower, PLAIN)
 
 
 def _linear_infer(n: View) -> list[Spec]:
-    """q (b, t, h d), k (b, t, g d), v (b, t, g e), state (b, g, d, e), decay (b, t, g) or (b, t, g d), beta (b, t, g or 1)."""
+    """q (b, t, h d), k (b, t, g d), v (b, t, g e), state (b, g, d, e), decay (b, t, g) or (b, t, g d), beta (b, t, g or 1).
+
+    With `inverse` (of com.microsoft) g may be a multiple of h: neighbouring heads of values share one of q, and of k if it has h.
+    """
     need_kind(n, "f")
     rule = n.get("update_rule", "gated_delta")
     if rule not in ("linear", "gated", "delta", "gated_delta"):
         raise n.fail(f"update_rule is {rule!r}: expected 'linear', 'gated', 'delta' or 'gated_delta'")
     heads, groups = n.get("q_num_heads", 0), n.get("kv_num_heads", 0)
-    if heads < 1 or groups < 1 or heads % groups:
+    inverse = bool(n.get("inverse", 0)) and heads >= 1 and not groups % heads
+    if heads < 1 or groups < 1 or (heads % groups and not inverse):
         raise n.fail(f"q_num_heads is {heads}, kv_num_heads {groups}: expected a multiple of it")
     for i, name, wanted in ((4, "decay", "gated" in rule), (5, "beta", "delta" in rule)):
         if n.has(i) != wanted:
@@ -162,7 +166,7 @@ def _linear_infer(n: View) -> list[Spec]:
     if q is None or k is None or v is None:
         return [Spec(None, n.spec(0).dtype), Spec(None, state)][: len(n.node.outputs)]
     widths: list[Dim] = []
-    for i, by in ((0, heads), (1, groups), (2, groups), (4, groups), (5, 1)):
+    for i, by in ((0, heads), (1, _key_heads(n)), (2, groups), (4, groups), (5, 1)):
         shape = n.shape(i) if n.has(i) else None
         if shape is None:
             continue
@@ -178,8 +182,15 @@ def _linear_infer(n: View) -> list[Spec]:
         shape = n.shape(i) if n.has(i) else None
         if shape is not None and isinstance(shape[2], int) and None not in options and shape[2] not in options:
             raise n.fail(f"{name} has shape {shape}: expected a width of {options[0]} or {options[1]}")
-    width = heads * e if isinstance(e, int) else None
+    width = max(heads, groups) * e if isinstance(e, int) else None
     return [Spec((*q[:2], width), n.spec(0).dtype), Spec(wanted_state, state)][: len(n.node.outputs)]
+
+
+def _key_heads(n: View) -> int:
+    """The number of heads that keys have: that of queries where those are fewer and as wide."""
+    heads, groups, q, k = n.get("q_num_heads", 0), n.get("kv_num_heads", 0), n.shape(0), n.shape(1)
+    shared = heads < groups and q is not None and k is not None and q[-1:] == k[-1:] and isinstance(q[-1], int)
+    return int(heads if shared else groups)
 
 
 def _linear_run(
@@ -193,7 +204,10 @@ def _linear_run(
 ) -> Sequence[np.ndarray]:
     """For each step S = exp(g) S, u = beta (v - Sᵀ k), S = S + k uᵀ, out = scale Sᵀ q; without decay and beta what is left."""
     heads, groups = n.get("q_num_heads"), n.get("kv_num_heads")
-    qs, ks, vs = (split_heads(x.astype(np.float64), h) for x, h in ((q, heads), (k, groups), (v, groups)))
+    qs, ks, vs = (split_heads(x.astype(np.float64), h) for x, h in ((q, heads), (k, _key_heads(n)), (v, groups)))
+    if heads < groups:
+        qs, ks = (np.repeat(x, groups // x.shape[1], 1) for x in (qs, ks))
+        heads = groups
     (b, _, t, d), e = qs.shape, vs.shape[3]
     state = np.zeros((b, groups, d, e)) if past is None else past.astype(np.float64)
     gates = None if decay is None else np.exp(split_heads(decay.astype(np.float64), groups))
@@ -212,11 +226,23 @@ def _linear_run(
     return made[: len(n.node.outputs)]
 
 
+def _shared(b: Builder, x: Ref, heads: int, groups: int) -> Ref:
+    """(b, t, h d) with each head as often as there are groups for it."""
+    if heads == groups:
+        return x
+    (batch, steps, width), times = x.shape, groups // heads
+    d, out = width // heads, b.temp((batch, steps, width * times))
+    copy(b, x, out, (batch * steps * heads, times, d), 0, (d, 0, 1), 0, (times * d, d, 1))
+    return out
+
+
 def _linear_lower(n: View, b: Builder) -> Any:
     if not n.float32():
         return False
+    groups, heads = int(n.get("kv_num_heads")), int(n.get("q_num_heads"))
     q, k, v = (b.input(i) for i in range(3))
-    groups = int(n.get("kv_num_heads"))
+    if heads < groups:
+        q, k = (_shared(b, x, h, groups) for x, h in ((q, heads), (k, _key_heads(n))))
     d, e = k.shape[2] // groups, v.shape[2] // groups
     gate = None
     if n.has(4):

@@ -56,6 +56,8 @@ def infer(n: View) -> list[Spec]:
         raise n.wrong_dtype(f"g_idx has dtype {n.spec(4).dtype}: expected int32")
     if n.has(3) and n.spec(3).dtype not in (np.uint8, x.dtype):
         raise n.wrong_dtype(f"the zero points have dtype {n.spec(3).dtype}: expected uint8 or {x.dtype}")
+    if n.has(5) and n.spec(5).dtype != x.dtype:
+        raise n.wrong_dtype(f"input 5, the bias, has dtype {n.spec(5).dtype}: expected {x.dtype}")
     packed = blocks if n.has(3) and n.spec(3).dtype != np.uint8 else -(-blocks * bits // 8)
     for i, size in ((1, columns * blocks * block * bits // 8), (2, columns * blocks), (3, columns * packed), (5, columns)):
         shape = n.shape(i) if n.has(i) else None

@@ -49,6 +49,8 @@ def infer(n: View) -> list[Spec]:
     """Inputs: x (tokens, h) or (b, t, h), the router's numbers (tokens, experts), three products; all floats of one dtype."""
     x, router, places = n.spec(0), n.shape(1), _PLACES[n.op]
     need_kind(n, "f", 0, 1, *(p for place in places for p in (place[1], place[2])), _MIXING)
+    for i in (p for place in places for p in (place[1], place[2]) if n.has(p) and n.spec(p).dtype not in (x.dtype, np.float32)):
+        raise n.wrong_dtype(f"input {i} has dtype {n.spec(i).dtype}: expected {x.dtype} or float32")
     k, fusion, name, block = n.get("k", 1), n.get("swiglu_fusion", 0), n.get("activation_type", "relu"), n.get("block_size", 0)
     gated = name == "swiglu"
     third = n.has(places[2][0])

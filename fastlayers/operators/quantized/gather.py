@@ -42,8 +42,8 @@ def infer(n: View) -> list[Spec]:
         raise n.wrong_dtype(f"the table has dtype {table.dtype}: expected uint8, int4 or uint4")
     if indices.dtype not in (np.int32, np.int64) and not (n.get("from_front", 0) and indices.dtype.kind in "iu"):
         raise n.wrong_dtype(f"the indices have dtype {indices.dtype}: expected int32 or int64")
-    if scales.dtype.kind != "f":
-        raise n.wrong_dtype(f"the scales have dtype {scales.dtype}: expected a float")
+    if scales.dtype not in (np.float32, np.float16):
+        raise n.wrong_dtype(f"the scales have dtype {scales.dtype}: expected float32 or float16")
     if n.has(3) and n.spec(3).dtype != table.dtype:
         raise n.wrong_dtype(f"the zero points have dtype {n.spec(3).dtype}: expected {table.dtype}, that of the table")
     codes = codes_of(n)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._ggml import BLOCKS, Blocks
+from ..._held import unread
 from ...kernels.table import NBITS_SUMS
 from .._base import Spec, View, register
 from .._costs import product
@@ -93,7 +94,9 @@ def _lower(n: View, b: Builder) -> Any:
     count = math.prod(x.shape[:-1])
 
     def arguments() -> tuple[Any, ...]:
-        return *kind.few(_ordered(n, raw, order)), bias, terms, kind.bits, None
+        few = kind.few(_ordered(n, raw, order))
+        unread(raw)  # a matrix is not in memory three times while it is packed
+        return *few, bias, terms, kind.bits, None
 
     packed = b.pack("nbits_pack", arguments)
     b.call("nbits", x.view((count, terms)), packed, out.view((count, rows)), NBITS_SUMS["integer"], IDENTITY)

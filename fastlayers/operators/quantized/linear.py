@@ -98,7 +98,7 @@ def integer_run(
 def integer_lower(n: View, b: Builder) -> Any:
     weight = lower.matmul_lower(n, b, 0, 1, 2, 3)
     if weight is None:
-        return False
+        return lower.computed(n, b, 0, 1, 2, 3, None, None)
     return lower.product(n, b, b.input(0), weight, n.value(3), None, b.optional(2), None, None)
 
 
@@ -130,8 +130,11 @@ def linear_run(
 
 def linear_lower(n: View, b: Builder) -> Any:
     weight = lower.matmul_lower(n, b, 0, 3, 2, 5)
-    if weight is None or not lower.known(n, 1, 2, 4, 6, 7) or not lower.single(n, 1) or not lower.float32(n, 1, 4, 6):
+    if not lower.known(n, 1, 2, 4, 6, 7) or not lower.single(n, 1) or not lower.float32(n, 1, 4, 6):
         return False
+    if weight is None:
+        by = lower.conv_factor(n) if lower.single(n, 4) else None
+        return by is not None and lower.computed(n, b, 0, 3, 2, 5, by, n.value(7))
     if math.prod(n.sizes(4)) not in (1, weight.shape[1]):
         return False
     by, zero = lower.conv_factor(n), lower.one(b, n.value(2))

@@ -176,6 +176,24 @@ def matmul_lower(n: View, b: Builder, a: int, w: int, a_zero: int, w_zero: int) 
     return weight
 
 
+def computed(
+    n: View, b: Builder, a: int, w: int, a_zero: int, w_zero: int, by: np.ndarray | None, y_zero: np.ndarray | None
+) -> Any:
+    """Output 0 as the product of two matrices, or batches of them, that are known only when the model runs."""
+    left, right, out = n.sizes(a), n.sizes(w), b.output(0)
+    if len(left) < 2 or len(right) < 2 or not known(n, a_zero, w_zero) or not single(n, a_zero, w_zero):
+        return False
+    batch, counts = math.prod(out.shape[:-2]), (math.prod(left[:-2]), math.prod(right[:-2]))
+    if any(count not in (1, batch) for count in counts):
+        return False
+    x, y = (b.input(i).view((count, *shape[-2:])) for i, count, shape in zip((a, w), counts, (left, right), strict=True))
+    zeros = number(n.value(a_zero)), number(n.value(w_zero)), number(y_zero)
+    factor = 1.0 if by is None else float(by.reshape(-1)[0])
+    options = kind_of(x.dtype), kind_of(y.dtype), kind_of(out.dtype), *zeros, factor
+    b.call("qmatmul", x, y, out.view((batch, *out.shape[-2:])), options)
+    return True
+
+
 def window_of(n: View, place: Window | None) -> bool:
     """Whether the kernels take a window; not one beyond all images, for which they would need as much scratch."""
     if place is not None and math.prod(place.reach) > FARTHEST:

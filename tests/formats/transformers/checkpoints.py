@@ -11,7 +11,7 @@ import numpy as np
 import fastlayers as fl
 
 from ...goldens.transformers_cases import CASES, KEPT, weights
-from ..build import safetensors_of
+from ..build import safetensors, safetensors_of
 
 GOLDENS = Path(__file__).parents[2] / "goldens" / "transformers.npz"
 
@@ -33,6 +33,18 @@ def written(folder: Path, name: str = "bert", **words: Any) -> Path:
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "model.safetensors").write_bytes(safetensors_of(weights(shapes)))
     return folder
+
+
+def stored(arrays: dict[str, np.ndarray], kind: str) -> tuple[bytes, dict[str, np.ndarray]]:
+    """A file of float16 or bfloat16, and the values that it has."""
+    wide = {name: np.ascontiguousarray(array, np.float32).reshape(array.shape) for name, array in arrays.items()}
+    if kind == "F16":
+        wide = {name: array.astype(np.float16).astype(np.float32) for name, array in wide.items()}
+        held = {name: array.astype("<f2") for name, array in wide.items()}
+    else:
+        held = {name: (array.view(np.uint32) >> 16).astype("<u2") for name, array in wide.items()}
+        wide = {name: (array.astype(np.uint32) << 16).view(np.float32) for name, array in held.items()}
+    return safetensors({name: (kind, list(array.shape), array.tobytes()) for name, array in held.items()}), wide
 
 
 def named(model: fl.Model, given: dict[str, Any]) -> dict[str, np.ndarray]:

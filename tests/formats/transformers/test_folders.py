@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle  # noqa: TID251 - models must survive it; no file is read this way
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.errors import FormatError, LimitError, UnsupportedError
+from fastlayers.formats._arrays import BFLOAT16
 from fastlayers.formats.budget import Budget
 from fastlayers.formats.transformers import FAMILIES, network
 
 from ...each import each
 from ...goldens.transformers_cases import CASES, weights
-from ..build import safetensors, safetensors_of
+from ..build import safetensors_of
 from ..torch_build import dict_, storage, tensor, zipped
-from .checkpoints import compare, golden, named, pieces, written
+from .checkpoints import compare, golden, named, pieces, stored, written
 
 
 def rewritten(folder: Path, **arrays: Any) -> Path:
@@ -81,18 +83,6 @@ def test_old_files_of_torch(tmp_path: Path) -> None:
     refused(tmp_path, FormatError, "is no file of safetensors or of torch, as ")
 
 
-def stored(arrays: dict[str, np.ndarray], kind: str) -> tuple[bytes, dict[str, np.ndarray]]:
-    """A file of float16 or bfloat16, and the values that it has."""
-    wide = {name: np.ascontiguousarray(array, np.float32).reshape(array.shape) for name, array in arrays.items()}
-    if kind == "F16":
-        wide = {name: array.astype(np.float16).astype(np.float32) for name, array in wide.items()}
-        held = {name: array.astype("<f2") for name, array in wide.items()}
-    else:
-        held = {name: (array.view(np.uint32) >> 16).astype("<u2") for name, array in wide.items()}
-        wide = {name: (array.astype(np.uint32) << 16).view(np.float32) for name, array in held.items()}
-    return safetensors({name: (kind, list(array.shape), array.tobytes()) for name, array in held.items()}), wide
-
-
 @pytest.mark.parametrize("kind", ["F16", "BF16"])
 @pytest.mark.parametrize("case", ["llama", "gpt2", "gpt_neox", "bert", "modernbert", "qwen3_moe", "t5"])
 def test_weights_of_16_bits_stay_so_with_the_bits_of_float32(tmp_path: Path, case: str, kind: str) -> None:
@@ -120,6 +110,52 @@ def test_weights_of_16_bits_stay_so_with_the_bits_of_float32(tmp_path: Path, cas
         both = [results(fl.load(folder, **words)) for folder in folders.values()]  # type: ignore[arg-type]
         for key, array in both[0].items():
             np.testing.assert_array_equal(both[1][key], array)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+def test_every_family_of_16_bits_has_the_bits_of_float32(tmp_path: Path, kind: str) -> None:
+    """The others than those above, in the library's way and in one thread and two."""
+    wrong = []
+    for case in CASES:
+        content, arrays = stored(weights(golden(case)[1]), kind)
+        made = []
+        for held in (content, safetensors_of(arrays)):
+            (written(tmp_path, case) / "model.safetensors").write_bytes(held)
+            made.append(fl.load(tmp_path, mmap=False))
+        given = CASES[case].feeds()
+        for number in (1, 2):
+            for model in made:
+                model.num_threads = number
+            whole, found = (
+                pieces(m, given, (5, 6, 11)) if CASES[case].decodes else next(iter(named(m, given).values())) for m in made
+            )
+            if not np.array_equal(whole, found) or not np.isfinite(found).all():
+                wrong.append((case, number, float(np.abs(whole - found).max())))
+    assert not wrong
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+def test_memory_of_weights_of_16_bits(tmp_path: Path, kind: str) -> None:
+    """Matrices and tables are not counted: they stay in the file, where each word takes two bytes, until they are packed."""
+    for case in ("llama", "bert", "gemma3", "smollm3"):
+        config, shapes, _ = golden(case)
+        arrays = weights(shapes)
+        narrow = {
+            name: array.astype(np.float16) if kind == "F16" else (array.view(np.uint32) >> 16).astype(np.uint16).view(BFLOAT16)
+            for name, array in arrays.items()
+        }
+        budget = Budget(1 << 20, "load")
+        budget.narrow = True
+        network(config, narrow, budget=budget)
+        assert budget.max_bytes - budget.left <= sum(a.nbytes for a in arrays.values() if a.ndim < 2)
+        (written(tmp_path, case) / "model.safetensors").write_bytes(stored(arrays, kind)[0])
+        model = fl.load(tmp_path)
+        held = [array for array in model._graph.constants.values() if array.ndim > 1]
+        assert all(array.itemsize == 2 and array.base is not None for array in held if array.size > 1000)
+        sizes = {"batch_size": 2, "sequence_length": 3, "past_sequence_length": 4, "past_sequence_length + sequence_length": 7}
+        shapes = {spec.name: tuple(sizes[n] if isinstance(n, str) else n for n in spec.shape or ()) for spec in model.inputs}
+        assert not [step.step.op for step in model.report(shapes).steps if step.in_numpy]
 
 
 def _prompt() -> dict[str, np.ndarray]:
@@ -284,6 +320,17 @@ def test_weights_that_are_refused(tmp_path: Path) -> None:
     refused(rewritten(tmp_path, extra=np.zeros(3, np.float32)), FormatError, "'extra'")
     table = np.arange(40)[None]
     assert fl.load(rewritten(tmp_path, **{"embeddings.position_ids": table}))  # as older checkpoints have it
+
+
+def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
+    """They are computed with as they are, without a warning."""
+    arrays = {name: np.full_like(array, np.inf) for name, array in weights(golden("gemma3")[1]).items()}
+    for array in arrays.values():
+        array.view(np.uint32)[...] = 0x7F800001  # a signaling NaN
+    (written(tmp_path, "gemma3") / "model.safetensors").write_bytes(safetensors_of(arrays))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(pieces(fl.load(tmp_path), CASES["gemma3"].feeds(), (5, 11))).all()
 
 
 def test_ids_beyond_the_tables(tmp_path: Path) -> None:

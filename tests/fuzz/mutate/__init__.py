@@ -30,6 +30,7 @@ MUTATORS: dict[str, Mutator] = {
     "torch": pickled.torch,
     "safetensors": safetensors.mutate,
     "index": folder.mutator({"json": safetensors.index, "": safetensors.mutate}),
+    "checkpoint": folder.mutator({"json": safetensors.checkpoint, "": safetensors.mutate}, safetensors.checkpoint, first=0.3),
     "msgpack": msgpack.mutate,
     "gguf": gguf.mutate,
     "hdf5": hdf5.mutate,

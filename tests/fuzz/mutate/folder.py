@@ -20,7 +20,8 @@ Files = list[tuple[str, bytes]]
 
 def join(files: Files) -> bytes:
     """The files as one input."""
-    return _MAGIC + b"".join(struct.pack("<HI", len(n.encode()), len(c)) + n.encode() + c for n, c in files)
+    names = [(name.encode()[:1000], held) for name, held in files]
+    return _MAGIC + b"".join(struct.pack("<HI", len(name), len(held)) + name + held for name, held in names)
 
 
 def is_folder(content: bytes) -> bool:
@@ -42,8 +43,9 @@ def split(content: bytes) -> Files:
 Mutator = Callable[[Random, bytes, bytes], bytes]
 
 
-def mutator(kinds: dict[str, Mutator], otherwise: Mutator = blocks.mutate) -> Mutator:
-    """A mutator that changes one file of several by the end of its name; what is one file alone is changed by `otherwise`."""
+def mutator(kinds: dict[str, Mutator], otherwise: Mutator = blocks.mutate, first: float = 0.7) -> Mutator:
+    """A mutator that changes one file of several by the end of its name, mostly the first; what is one file alone is changed by
+    `otherwise`."""
 
     def mutate(rng: Random, content: bytes, other: bytes) -> bytes:
         if not is_folder(content):
@@ -51,7 +53,7 @@ def mutator(kinds: dict[str, Mutator], otherwise: Mutator = blocks.mutate) -> Mu
         files = split(content)
         if not files:
             return content
-        i = 0 if rng.random() < 0.7 else rng.randrange(len(files))
+        i = 0 if rng.random() < first else rng.randrange(len(files))
         name, held = files[i]
         kind = rng.random()
         if kind < 0.9:

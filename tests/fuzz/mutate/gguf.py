@@ -34,7 +34,7 @@ class _Parts:
             self.skip(kind)
             self.pairs.append((key, kind, content[start : self.at]))
             if key == b"general.alignment" and kind == 4:
-                self.alignment = int.from_bytes(self.pairs[-1][2], "little") or 1
+                self.alignment = min(int.from_bytes(self.pairs[-1][2], "little"), 4096) or 1
         self.tensors = []
         for _ in range(tensors):
             name, rank = self.text(), self.number(4)

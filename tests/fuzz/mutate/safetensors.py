@@ -7,7 +7,7 @@ from random import Random
 
 from . import blocks, text
 
-__all__ = ["index", "mutate", "own"]
+__all__ = ["checkpoint", "index", "mutate", "own"]
 
 _WORDS = (
     "F32", "F64", "F16", "BF16", "I64", "I32", "I8", "U8", "BOOL", "C64", "F8_E4M3", "F8_E5M2", "F4", "F6_E2M3", "F8_E8M0",
@@ -25,6 +25,14 @@ _INDEX = (
     ".",
     "index.json",
 )
+_CHECKPOINT = (
+    "bert", "llama", "gpt2", "t5", "modernbert", "qwen3_moe", "gemma3_text", "BertModel", "LlamaForCausalLM", "architectures",
+    "model_type", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "hidden_act", "gelu", "silu",
+    "rope_parameters", "rope_theta", "auto_map", "Transformer", "Pooling", "Dense", "Normalize", "1_Pooling", "WordPiece", "BPE",
+    "Unigram", "WordLevel", "type", "vocab", "merges", "pattern", "Regex", "(a*)*$", "max_input_chars_per_word", "Strip",
+    "ByteLevel", "Sequence", "pretokenizers", "chat_template", "{{ messages }}", "{% for i in range(9999999) %}x{% endfor %}",
+    "{{ ''.__class__ }}", "model_max_length", "prompts", "pooling_mode", "max_seq_length",
+)  # fmt: skip
 _OWN = (
     "tuple", "float", "array", "graph", "bytes", "inf", "nan", "ff", "zz", "nodes", "inputs", "outputs", "constants", "tensor",
     "sequence(tensor)",
@@ -56,6 +64,11 @@ def mutate(rng: Random, content: bytes, other: bytes) -> bytes:
     if rng.random() < 0.1:
         return _joined(rng, header, blocks.mutate(rng, data, other))
     return _joined(rng, text.changed(rng, header, _WORDS), data)
+
+
+def checkpoint(rng: Random, content: bytes, other: bytes) -> bytes:
+    """One change of a configuration, a tokenizer or an index of a checkpoint's folder."""
+    return text.changed(rng, content, _CHECKPOINT + _INDEX)
 
 
 def own(rng: Random, content: bytes, other: bytes) -> bytes:

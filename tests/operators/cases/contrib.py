@@ -92,6 +92,26 @@ def windowed(label: str, values: list[list[float]], cache: list[list[float]], en
                 num_heads=1, kv_num_heads=1, local_window_size=2)  # fmt: skip
 
 
+def stored(label: str, bits: int, past: list[int], value: float, want: list[int], result: float) -> Case:
+    """One head of width 2; all keys are 0, so that the result is the mean of the values, which have two equal features."""
+    cache = np.array(past, np.int8 if bits == 8 else np.uint8).reshape(1, 1, -1, 2 if bits == 8 else 1)
+    nothing, v, step = np.zeros((1, 1, 2), np.float32), np.full((1, 1, 2), value, np.float32), np.array([0.5], np.float32)
+    none = cache * 0 if bits == 8 else cache * 0 + np.uint8(0x88)
+    ends, total = np.array([cache.shape[2]], np.int32), np.array(cache.shape[2] + 1, np.int32)
+    given = [nothing, nothing, v, none, cache, ends, total, *(None,) * 5, step, step]
+    after = np.array(want, cache.dtype).reshape(1, 1, -1, cache.shape[3])
+    zeros = np.zeros_like(after) if bits == 8 else np.full_like(after, 0x88)
+    made = case("GroupQueryQuantized", label, given, np.full((1, 1, 2), result, np.float32), zeros, after, data=6, ulp=64,
+                num_heads=1, kv_num_heads=1, bits=bits)  # fmt: skip
+    return made._replace(want=(made.want[0], zeros, after))
+
+
+CASES += [
+    stored("bytes", 8, [2, 2, -4, -4], 3.2, [2, 2, -4, -4, 6, 6], (1 - 2 + 3) / 3),
+    stored("beyond", 8, [0, 0], 1e6, [0, 0, 127, 127], 63.5 / 2),
+    stored("two a byte", 4, [0xAA, 0x44], -1.3, [0xAA, 0x44, 0x55], (1 - 2 - 1.5) / 3),
+]
+
 # With room for three, the third token more than that makes two be forgotten.
 CASES += [
     windowed("a prompt", [[1, 2, 3, 4, 5]], [[9, 9, 9]], [4], [[1, 1.5, 2.5, 3.5, 4.5]], [[3, 4, 5]]),

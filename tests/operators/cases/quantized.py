@@ -66,6 +66,10 @@ DEQUANTIZE = [
          array([[0.5, 2], [1.5, 6], [3, 3]]), axis=0, block_size=2),
     case("DequantizeLinear", "float16", [u8(1, 3), np.array(0.5, np.float16), zero(1)], np.array([0, 1], np.float16)),
     case("DequantizeLinear", "output_dtype", [u8(1, 3), HALF, zero(1)], np.array([0, 1], np.float16), output_dtype=10),
+    case("DequantizeCodes", "axis", [u8([0x38, 0xC0], [0x01, 0x7E]), array([0.5, 2.0])], array([[0.5, -4], [2**-10, 896]]),
+         codes="FLOAT8E4M3FN"),
+    case("DequantizeCodes", "blocks", [u8([0x3C], [0x7C], [0xFC]), array([[2], [1]])], array([[2], [np.inf], [-np.inf]]),
+         axis=0, block_size=2, codes="FLOAT8E5M2"),
     case("DequantizeLinear", "empty", [np.zeros((2, 0), U8), HALF], np.zeros((2, 0), np.float32)),
 ]  # fmt: skip
 DYNAMIC = [
@@ -217,6 +221,7 @@ IN_NUMPY = {
     "DequantizeLinear-float16", "DequantizeLinear-output_dtype", "QLinearMatMul-scales a row", "QGemm-alpha",
     "QLinearReduceMean-plain", "QLinearReduceMean-axis gone",
     "QLinearWhere-plain", "QLinearAdd-broadcast, no zero points", "GatherBlockQuantized-bytes",
+    "DequantizeCodes-axis", "DequantizeCodes-blocks",
     "BlockEmbedding-plain",
 }  # fmt: skip
 # 20 terms in blocks of 16 of 4 bits each: 1 and -1 in turn, times 0.5 and 2; or, with zero points, 9 - 9 and 7 - 5.

@@ -15,6 +15,9 @@
  * faults once a second at most. Over the limit, the block freed longest ago goes back to the system
  * first. Where the system has no memory, the list is given back and the request is made again.
  *
+ * What lives long, weights above all, is not retained: blocks of less than two pages of 2 MB share chunks of them, whose pages of 2 MB
+ * are read a quarter faster than small ones (33 against 26 GB/s on a virtual machine), and which go back to the system with their last block.
+ *
  * Blocks begin at different offsets in a 4 KB page: where input and output agree in their last 12 bits, loads wait for
  * unrelated stores. The lock guards the lists alone, for some nanoseconds; the system's allocator is called outside of it. */
 #include "memory.h"
@@ -46,6 +49,10 @@
 #define STEPS_LOG 3
 #define CLASSES (((LAST_CLASS_LOG - FIRST_CLASS_LOG) << STEPS_LOG) + 1)
 #define UNKEPT (-1)
+#define SHARES (-2) /* a chunk, with others */
+#define LEAST_SHARE ((size_t)32 << 10)
+#define MOST_SHARE ((size_t)4 << 20) /* from here on `make` has pages of 2 MB */
+#define CHUNK ((size_t)32 << 20)
 #define MOST_BLOCKS 256
 #define MIN_LIMIT ((size_t)16 << 20)
 #define MAX_LIMIT ((size_t)256 << 20)
@@ -57,10 +64,10 @@
 /* Stored in the line before the block. */
 typedef struct header header;
 struct header {
-  void *raw;             /* what the system gave, */
+  void *raw;             /* what the system gave, or the chunk, */
   size_t mapped;         /* and how many bytes of pages that is; 0: it came from malloc */
   size_t room;           /* from the block's first byte to the end of what it may use */
-  int class_;            /* or UNKEPT */
+  int class_;            /* or UNKEPT or SHARES */
   header *newer, *older; /* neighbours by time of freeing: of the same class, */
   header *newer_of_all, *older_of_all; /* and of all classes */
 };
@@ -70,8 +77,15 @@ typedef struct {
   header *newest, *oldest;
 } list;
 
+/* Its first line; the blocks follow. */
+typedef struct {
+  size_t taken; /* bytes */
+  int blocks;   /* in use */
+} chunk;
+
 static struct {
   fl_mutex lock;
+  chunk *open; /* that new blocks share, or 0 */
   list classes[CLASSES], all;
   size_t kept, used;       /* bytes by size class: on the lists, and in use */
   size_t peak, peak_before; /* the most in use at one time in this window, and in the one before */
@@ -246,6 +260,68 @@ void *fl_alloc(size_t bytes) {
   return block;
 }
 
+/* With the lock held: a block of the open chunk, or 0 if it has no room. */
+static header *take_share(size_t room) {
+  chunk *c = memory.open;
+  if (!c || CHUNK - c->taken < ALIGNMENT + room)
+    return 0;
+  header *h = (header *)((char *)c + c->taken);
+  ALLOW(h, ALIGNMENT);
+  c->taken += ALIGNMENT + room;
+  c->blocks++;
+  h->raw = c;
+  h->mapped = 0;
+  h->room = room;
+  h->class_ = SHARES;
+  memory.used += ALIGNMENT + room;
+  if (memory.used > memory.peak)
+    memory.peak = memory.used;
+  return h;
+}
+
+void *fl_alloc_long(size_t bytes) {
+#ifdef __linux__ /* elsewhere no pages of 2 MB can be had for the asking */
+  if (bytes < LEAST_SHARE || bytes >= MOST_SHARE)
+#endif
+    return fl_alloc(bytes);
+  const size_t room = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+  fl_lock(&memory.lock);
+  header *h = take_share(room);
+  fl_unlock(&memory.lock);
+  if (!h) {
+    chunk *fresh = fl_map(CHUNK);
+    if (!fresh)
+      return fl_alloc(bytes);
+    fresh->taken = ALIGNMENT;
+    fresh->blocks = 0;
+    FORBID((char *)fresh + ALIGNMENT, CHUNK - ALIGNMENT);
+    fl_lock(&memory.lock);
+    memory.open = fresh; /* the one before goes with its last block, of which it has one at least */
+    h = take_share(room);
+    fl_unlock(&memory.lock);
+  }
+  char *block = (char *)h + ALIGNMENT;
+  ALLOW(block, bytes);
+  FORBID(h, ALIGNMENT);
+  return block;
+}
+
+/* A block of a chunk, which the last one gives back. */
+static void free_share(header *h) {
+  chunk *c = h->raw;
+  FORBID((char *)h + ALIGNMENT, h->room);
+  fl_lock(&memory.lock);
+  memory.used -= ALIGNMENT + h->room;
+  const int last = --c->blocks == 0;
+  if (last && memory.open == c)
+    memory.open = 0;
+  fl_unlock(&memory.lock);
+  if (last) {
+    ALLOW(c, CHUNK);
+    fl_unmap(c, CHUNK);
+  }
+}
+
 void fl_free(void *block) {
   if (!block)
     return;
@@ -253,6 +329,10 @@ void fl_free(void *block) {
   ALLOW(h, ALIGNMENT);
   if (h->class_ == UNKEPT) {
     unmake(h);
+    return;
+  }
+  if (h->class_ == SHARES) {
+    free_share(h);
     return;
   }
   FORBID(block, h->room);

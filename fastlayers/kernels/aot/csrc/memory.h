@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 void *fl_alloc(size_t bytes);  /* 64-byte aligned, not initialized; NULL if there is no memory */
+void *fl_alloc_long(size_t bytes); /* the same for what lives long and is read often: see memory.c */
 void fl_free(void *block);     /* NULL is allowed; any thread may free what another has allocated */
 size_t fl_memory_kept(void);   /* bytes on the free list */
 size_t fl_memory_used(void);   /* bytes of large blocks in use */

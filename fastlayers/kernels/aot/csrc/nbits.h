@@ -22,6 +22,21 @@ FL_INLINE vf fl_nbits_scales(const fl_nbits *p, const uint8_t *scales, int j) {
   return p->narrow ? fl_half_wide((const uint16_t *)scales + j) : vload((const float *)scales + j);
 }
 
+/* Panels next to panel j that alternate with it, itself among them: as many for all panels of a tile. */
+FL_INLINE int64_t fl_nbits_side(const fl_nbits *p, int64_t j) {
+  const int64_t left = p->panels - j / FL_NBITS_SIDE * FL_NBITS_SIDE;
+  return left < FL_NBITS_SIDE ? left : FL_NBITS_SIDE;
+}
+
+/* The first group of panel j (its next one is `side` * 64 bytes on, its next block `side` records), and the scales of its first block. */
+FL_INLINE const uint8_t *fl_nbits_at(const fl_nbits *p, int64_t j) {
+  return p->weights + j / FL_NBITS_SIDE * FL_NBITS_SIDE * p->blocks * p->record + j % FL_NBITS_SIDE * 64;
+}
+FL_INLINE const uint8_t *fl_nbits_scales_at(const fl_nbits *p, int64_t j, int64_t side) {
+  const int64_t all = p->block * p->bits * 2;
+  return p->weights + j / FL_NBITS_SIDE * FL_NBITS_SIDE * p->blocks * p->record + side * all + j % FL_NBITS_SIDE * (p->record - all);
+}
+
 /* Where the zero points of panel j are. */
 FL_INLINE const void *fl_nbits_zeros_at(const fl_nbits *p, int64_t j) {
   return (const uint8_t *)p->zeros + j * p->blocks * FL_PANEL * (p->kind == FL_NBITS_FLOATS ? 4 : 1);
@@ -56,16 +71,17 @@ FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbit
   const int terms = 32 / bits;
   const vf table = fl_nbits_table(bits, zeros);
   for (int64_t j = 0; j * FL_PANEL < p->n; j++) {
-    const uint8_t *panel = p->weights + j * p->blocks * p->record;
+    const int64_t side = fl_nbits_side(p, j), line = side * 64, step = side * p->record;
+    const uint8_t *panel = fl_nbits_at(p, j), *scales = fl_nbits_scales_at(p, j, side);
     const void *const origins = fl_nbits_zeros_at(p, j);
     for (int64_t k = k0; k < k0 + klen;) {
       const int64_t block = k / p->block, rest = k0 + klen - k, end = (block + 1) * p->block - k < rest ? (block + 1) * p->block : k + rest;
-      const uint8_t *from = panel + block * p->record;
+      const uint8_t *from = panel + block * step;
       vf s[FL_PANEL / VW], z[FL_PANEL / VW];
       fl_nbits_zeros_of(p, origins, block, z);
-      FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) s[i] = fl_nbits_scales(p, from + p->block * bits * 2, i * VW);
-      from += (k - block * p->block) * bits * 2;
-      for (; k + terms <= end; k += terms, from += 64, to += terms * FL_PANEL)
+      FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) s[i] = fl_nbits_scales(p, scales + block * step, i * VW);
+      from += (k - block * p->block) / terms * line;
+      for (; k + terms <= end; k += terms, from += line, to += terms * FL_PANEL)
         FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) {
           vi v = viload((const int32_t *)from + i * VW);
           for (int t = 0; t < terms; t += 4, v = (vi)((vu)v >> bits)) /* not unrolled where that takes much code */
@@ -161,6 +177,15 @@ static void fl_f32_nbits_rows(const float *x, int64_t m, int64_t k, int64_t bloc
   }
 }
 
+/* Loads a vector of weights once: GCC makes a load of every use that an instruction can take from memory, and loads are what holds up a row. */
+FL_INLINE vi fl_nbits_load(const int32_t *words) {
+  vi v = viload(words);
+#if VW == 16
+  __asm__("" : "+v"(v));
+#endif
+  return v;
+}
+
 typedef void (*fl_nbits_fn)(const fl_nbits *p, int64_t i, int64_t j);
 
 /* sums [16] of row i as results of panel j */
@@ -174,8 +199,7 @@ FL_INLINE void fl_nbits_finish(const fl_nbits *p, int64_t i, int64_t j, const vf
     memcpy(out, part, (size_t)left * 4);
 }
 
-/* The weights of panel j, of the last panel where there is none: a tile may hang over, and its results there are not wanted. */
-FL_INLINE const uint8_t *fl_nbits_at(const fl_nbits *p, int64_t j) { return p->weights + j * p->blocks * p->record; }
+/* The last panel where there is no panel j: a tile may hang over, and its results there are not wanted. */
 FL_INLINE int64_t fl_nbits_within(const fl_nbits *p, int64_t j) { return j * FL_PANEL < p->n ? j : (p->n - 1) / FL_PANEL; }
 
 /* Tiles of one row and of four (NULL where there are none), some panels at a time: `one` of a tile of one row, `more`, of which that is a
@@ -200,13 +224,15 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
                                    int64_t j0) {
   const int width = panels * (FL_PANEL / VW), terms = 32 / bits;
   const int64_t segment = p->block < p->chunk ? p->block : p->chunk, k1 = p->blocks * p->block;
-  const uint8_t *from[4];
+  const int64_t side = fl_nbits_side(p, j0), line = side * 64, step = side * p->record;
+  const uint8_t *from[4], *scales[4];
   const void *origins[4];
   const float *x[4];
   vf total[4][FL_NBITS_MOST];
-  const vf table = fl_nbits_table(bits, zeros);
+  const vf table = p->codes ? vload(p->codes) : fl_nbits_table(bits, zeros); /* codes come here in tables of a vector alone */
   FL_UNROLL for (int t = 0; t < panels; t++) {
     from[t] = fl_nbits_at(p, fl_nbits_within(p, j0 + t));
+    scales[t] = fl_nbits_scales_at(p, fl_nbits_within(p, j0 + t), side);
     origins[t] = fl_nbits_zeros_at(p, fl_nbits_within(p, j0 + t));
   }
   FL_UNROLL for (int r = 0; r < rows; r++) {
@@ -220,17 +246,18 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
       FL_UNROLL for (int v = 0; v < width; v++) acc[r][v] = vset(0);
     for (int64_t k = k0; k < end;) {
       const int64_t block = k / p->block, last = k + segment < end ? k + segment : end;
-      int64_t at = block * p->record;
+      int64_t at = block * step;
       vf s[FL_NBITS_MOST], z[FL_NBITS_MOST];
       FL_UNROLL for (int t = 0; t < panels; t++) {
         fl_nbits_zeros_of(p, origins[t], block, z + t * (FL_PANEL / VW));
         FL_UNROLL for (int v = 0; v < FL_PANEL / VW; v++)
-          s[t * (FL_PANEL / VW) + v] = fl_nbits_scales(p, from[t] + at + p->block * bits * 2, v * VW);
+          s[t * (FL_PANEL / VW) + v] = fl_nbits_scales(p, scales[t] + at, v * VW);
       }
-      at += (k - block * p->block) * bits * 2;
-      for (; k < last; k += terms, at += 64)
+      at += (k - block * p->block) / terms * line;
+      for (; k < last; k += terms, at += line)
         FL_UNROLL for (int v = 0; v < width; v++) {
-          vi word = viload((const int32_t *)(from[v / (FL_PANEL / VW)] + at) + v % (FL_PANEL / VW) * VW);
+          const int32_t *words = (const int32_t *)(from[v / (FL_PANEL / VW)] + at) + v % (FL_PANEL / VW) * VW;
+          vi word = fl_nbits_load(words);
           for (int t = 0; t < terms; t += 4, word = (vi)((vu)word >> bits))
             FL_UNROLL for (int u = 0; u < 4; u++) {
               const vf w = fl_nbits_term(bits, zeros, word, u, z[v], table) * s[v];
@@ -248,7 +275,7 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
 
 /* Panels of a tile of one row, and of four: chains enough to hide what a multiply-add takes, and no more than registers hold. */
 #define FL_NBITS_ONE (VW == 16 ? 4 : 1)
-#define FL_NBITS_MORE (VW == 16 ? 2 : 1)
+#define FL_NBITS_MORE(bits) (VW < 16 ? 1 : (bits) == 8 ? 4 : 2)
 
 #define FL_NBITS_EXACT(rows, bits, zeros, panels)                                                                                 \
   static __attribute__((noinline)) void fl_nbits_exact_##rows##_##bits##_##zeros(const fl_nbits *p, int64_t i, int64_t j) {       \
@@ -259,28 +286,28 @@ FL_NBITS_EXACT(1, 8, 1, FL_NBITS_ONE)
 FL_NBITS_EXACT(1, 4, 1, FL_NBITS_ONE)
 FL_NBITS_EXACT(1, 2, 1, FL_NBITS_ONE)
 #if VW >= 8
-FL_NBITS_EXACT(4, 8, 1, FL_NBITS_MORE)
-FL_NBITS_EXACT(4, 4, 1, FL_NBITS_MORE)
-FL_NBITS_EXACT(4, 2, 1, FL_NBITS_MORE)
+FL_NBITS_EXACT(4, 8, 1, FL_NBITS_MORE(8))
+FL_NBITS_EXACT(4, 4, 1, FL_NBITS_MORE(4))
+FL_NBITS_EXACT(4, 2, 1, FL_NBITS_MORE(2))
 #define FL_NBITS_EACH(bits, zeros) {fl_nbits_exact_1_##bits##_##zeros, fl_nbits_exact_4_##bits##_##zeros}
 #else
 #define FL_NBITS_EACH(bits, zeros) {fl_nbits_exact_1_##bits##_##zeros, NULL}
 #endif
 #if VW == 16 /* where a table has the zero point taken away already */
 FL_NBITS_EXACT(1, 4, 0, FL_NBITS_ONE)
-FL_NBITS_EXACT(4, 4, 0, FL_NBITS_MORE)
+FL_NBITS_EXACT(4, 4, 0, FL_NBITS_MORE(4))
 #endif
 
 static void fl_f32_nbits_exact(const fl_nbits *p) {
 #if VW == 16
   static const fl_nbits_fn four[2] = FL_NBITS_EACH(4, 0);
   if (p->kind == FL_NBITS_HALF && p->bits == 4) {
-    fl_nbits_walk(p, four, FL_NBITS_ONE, FL_NBITS_MORE);
+    fl_nbits_walk(p, four, FL_NBITS_ONE, FL_NBITS_MORE(4));
     return;
   }
 #endif
   static const fl_nbits_fn tiles[3][2] = {FL_NBITS_EACH(2, 1), FL_NBITS_EACH(4, 1), FL_NBITS_EACH(8, 1)};
-  fl_nbits_walk(p, tiles[p->bits / 4], FL_NBITS_ONE, FL_NBITS_MORE);
+  fl_nbits_walk(p, tiles[p->bits / 4], FL_NBITS_ONE, FL_NBITS_MORE(p->bits));
 }
 
 /* ---- integer ---------------------------------------------------------------------------------------------------------------- */
@@ -290,19 +317,17 @@ static void fl_f32_nbits_exact(const fl_nbits *p) {
 #include "nbits_integer.h"
 #undef FL_NBITS_WAY
 #undef FL_DOT_TARGET
-#if defined(__AVX512F__)
-#define FL_NBITS_DOT
-#define FL_DOT_TARGET __attribute__((target("avx512vnni")))
+#include "nbits_dot.h"
+#ifdef FL_NBITS_DOT
 #define FL_NBITS_WAY dot
 #include "nbits_integer.h"
 #undef FL_NBITS_WAY
 #undef FL_DOT_TARGET
-#undef FL_NBITS_DOT
 #endif
 
 static void fl_f32_nbits_integer(const fl_nbits *p) {
-#if defined(__AVX512F__)
-  if (fl_has_dot()) {
+#ifdef FL_NBITS_DOT
+  if (fl_nbits_has_dot()) {
     fl_nbits_integer_dot(p);
     return;
   }

@@ -1,13 +1,22 @@
 /* The product of bytes with weights of few bits. Included by nbits.h for each way to multiply: FL_NBITS_WAY, its name; with FL_NBITS_DOT
- * defined the processor adds products of quads of bytes to an int32 itself. */
+ * defined the processor adds products of quads of bytes to an int32 itself. All ways have the same bits. */
 #define FL_NBITS_(a) FL_NAME4(fl_nbits_, FL_NBITS_WAY, _, a)
+#ifdef FL_NBITS_DOT
+#define FL_NBITS_PANELS (VW == 16 ? 4 : 2) /* of a tile of one row: chains enough for what the instruction takes */
+#define FL_NBITS_WIDE (VW == 16 ? 4 : 1)   /* of four: totals are in the stack, but memory is read once, in its order */
+#else
+#define FL_NBITS_PANELS FL_NBITS_ONE
+#define FL_NBITS_WIDE (VW == 16 ? 2 : 1)
+#endif
 
 /* acc + w0 x0 + .. + w3 x3 in each lane; w: its four unsigned bytes, x: four signed ones, the same for all lanes */
 FL_INLINE FL_DOT_TARGET vi FL_NBITS_(quads)(const int bits, vi acc, vi w, const int8_t *x) {
   const vi quad = vseti((int32_t)fl_quad_bits((const uint8_t *)x));
-#ifdef FL_NBITS_DOT
+#ifdef FL_NBITS_SIGNED
+  return FL_NBITS_DOT(acc, bits == 8 ? w ^ (int32_t)0x80808080 : w, quad);
+#elif defined(FL_NBITS_DOT)
   (void)bits;
-  return (vi)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)w, (__m512i)quad);
+  return FL_NBITS_DOT(acc, w, quad);
 #else
 #if VW == 8
   if (bits < 8) /* two products are at most 2 * 15 * 127 */
@@ -23,29 +32,35 @@ FL_INLINE FL_DOT_TARGET vi FL_NBITS_(quads)(const int bits, vi acc, vi w, const 
 FL_INLINE FL_DOT_TARGET void FL_NBITS_(tile)(const int bits, const int zeros, const int rows, const int panels, const fl_nbits *p,
                                              int64_t i0, int64_t j0) {
   const int width = panels * (FL_PANEL / VW), terms = 32 / bits;
-  const int64_t whole = p->block * bits * 2;
+  const int64_t side = fl_nbits_side(p, j0), line = side * 64, whole = p->block / terms * line, step = side * p->record;
   const int32_t mask = bits == 4 ? 0x0f0f0f0f : 0x03030303;
-  const uint8_t *from[4];
+  const uint8_t *from[4], *scales[4];
   const void *origins[4];
   const int8_t *x[4];
   vf total[4][FL_NBITS_MOST];
   FL_UNROLL for (int t = 0; t < panels; t++) {
     from[t] = fl_nbits_at(p, fl_nbits_within(p, j0 + t));
+    scales[t] = fl_nbits_scales_at(p, fl_nbits_within(p, j0 + t), side);
     origins[t] = fl_nbits_zeros_at(p, fl_nbits_within(p, j0 + t));
   }
   FL_UNROLL for (int r = 0; r < rows; r++) {
     x[r] = p->q + (i0 + r) * p->blocks * p->block;
     FL_UNROLL for (int v = 0; v < width; v++) total[r][v] = vset(0);
   }
-  for (int64_t block = 0, at = 0, k = 0; block < p->blocks; block++, at += p->record - whole) {
+  for (int64_t block = 0, at = 0, k = 0; block < p->blocks; block++, at += step - whole) {
     vi acc[4][FL_NBITS_MOST];
     FL_UNROLL for (int r = 0; r < rows; r++) {
-      const vi start = zeros ? (vi){0} : vseti(p->starts[(i0 + r) * p->blocks + block]);
-      FL_UNROLL for (int v = 0; v < width; v++) acc[r][v] = start;
+      const int64_t of = (i0 + r) * p->blocks + block;
+      int32_t start = zeros ? 0 : p->starts[of];
+#ifdef FL_NBITS_SIGNED
+      start += bits == 8 ? 128 * (int32_t)p->sums[of] : 0;
+#endif
+      FL_UNROLL for (int v = 0; v < width; v++) acc[r][v] = vseti(start);
     }
-    for (const int64_t end = at + whole; at < end; at += 64, k += terms)
+    for (const int64_t end = at + whole; at < end; at += line, k += terms)
       FL_UNROLL for (int v = 0; v < width; v++) {
-        const vi word = viload((const int32_t *)(from[v / (FL_PANEL / VW)] + at) + v % (FL_PANEL / VW) * VW);
+        const int32_t *words = (const int32_t *)(from[v / (FL_PANEL / VW)] + at) + v % (FL_PANEL / VW) * VW;
+        const vi word = fl_nbits_load(words);
         FL_UNROLL for (int s = 0; s < 8 / bits; s++) {
           const vi w = bits == 8 ? word : (vi)((vu)word >> (s * bits)) & mask;
           FL_UNROLL for (int r = 0; r < rows; r++) acc[r][v] = FL_NBITS_(quads)(bits, acc[r][v], w, x[r] + k + 4 * s);
@@ -57,7 +72,7 @@ FL_INLINE FL_DOT_TARGET void FL_NBITS_(tile)(const int bits, const int zeros, co
         fl_nbits_zeros_of(p, origins[t], block, z);
       FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) {
         const int v = t * (FL_PANEL / VW) + q;
-        const vf s = fl_nbits_scales(p, from[t] + at, q * VW);
+        const vf s = fl_nbits_scales(p, scales[t] + block * step, q * VW);
         FL_UNROLL for (int r = 0; r < rows; r++) {
           const int64_t of = (i0 + r) * p->blocks + block;
           vf f = vfloat(acc[r][v]);
@@ -78,36 +93,38 @@ FL_INLINE FL_DOT_TARGET void FL_NBITS_(tile)(const int bits, const int zeros, co
                                                                                          int64_t j) {                            \
     FL_NBITS_(tile)(bits, zeros, rows, panels, p, i, j);                                                                         \
   }
-FL_NBITS_TILE(2, 1, 1, FL_NBITS_ONE)
-FL_NBITS_TILE(4, 1, 1, FL_NBITS_ONE)
-FL_NBITS_TILE(8, 1, 1, FL_NBITS_ONE)
+FL_NBITS_TILE(2, 1, 1, FL_NBITS_PANELS)
+FL_NBITS_TILE(4, 1, 1, FL_NBITS_PANELS)
+FL_NBITS_TILE(8, 1, 1, FL_NBITS_PANELS)
 #if defined(FL_NBITS_DOT) || VW == 8
 #define FL_NBITS_OF(bits, zeros) {FL_NBITS_(1_##bits##_##zeros), FL_NBITS_(4_##bits##_##zeros)}
-FL_NBITS_TILE(2, 1, 4, FL_NBITS_MORE)
-FL_NBITS_TILE(4, 1, 4, FL_NBITS_MORE)
-FL_NBITS_TILE(8, 1, 4, FL_NBITS_MORE)
+FL_NBITS_TILE(2, 1, 4, FL_NBITS_WIDE)
+FL_NBITS_TILE(4, 1, 4, FL_NBITS_WIDE)
+FL_NBITS_TILE(8, 1, 4, FL_NBITS_WIDE)
 #else
 #define FL_NBITS_OF(bits, zeros) {FL_NBITS_(1_##bits##_##zeros), NULL}
 #endif
-#ifdef FL_NBITS_DOT /* without zero points, sums begin with what these would take away: the same bits, for less work */
-FL_NBITS_TILE(4, 0, 1, FL_NBITS_ONE)
-FL_NBITS_TILE(4, 0, 4, FL_NBITS_MORE)
-FL_NBITS_TILE(8, 0, 1, FL_NBITS_ONE)
-FL_NBITS_TILE(8, 0, 4, FL_NBITS_MORE)
+#if defined(FL_NBITS_DOT) && VW == 16 /* without zero points, sums begin with what these would take away: the same bits, for less work */
+FL_NBITS_TILE(4, 0, 1, FL_NBITS_PANELS)
+FL_NBITS_TILE(4, 0, 4, FL_NBITS_WIDE)
+FL_NBITS_TILE(8, 0, 1, FL_NBITS_PANELS)
+FL_NBITS_TILE(8, 0, 4, FL_NBITS_WIDE)
 #endif
 
 static void FL_NAME4(fl_nbits_integer_, FL_NBITS_WAY, , )(const fl_nbits *p) {
-#ifdef FL_NBITS_DOT
+#if defined(FL_NBITS_DOT) && VW == 16
   static const fl_nbits_fn plain[2][2] = {FL_NBITS_OF(4, 0), FL_NBITS_OF(8, 0)};
   if (p->kind == FL_NBITS_HALF && p->bits >= 4) {
-    fl_nbits_walk(p, plain[p->bits / 8], FL_NBITS_ONE, FL_NBITS_MORE);
+    fl_nbits_walk(p, plain[p->bits / 8], FL_NBITS_PANELS, FL_NBITS_WIDE);
     return;
   }
 #endif
   static const fl_nbits_fn tiles[3][2] = {FL_NBITS_OF(2, 1), FL_NBITS_OF(4, 1), FL_NBITS_OF(8, 1)};
-  fl_nbits_walk(p, tiles[p->bits / 4], FL_NBITS_ONE, FL_NBITS_MORE);
+  fl_nbits_walk(p, tiles[p->bits / 4], FL_NBITS_PANELS, FL_NBITS_WIDE);
 }
 
 #undef FL_NBITS_
 #undef FL_NBITS_TILE
 #undef FL_NBITS_OF
+#undef FL_NBITS_PANELS
+#undef FL_NBITS_WIDE

@@ -1,7 +1,8 @@
 /* Products with weights of 2, 4 or 8 bits that stay packed: what nbits.h works on.
  *
- * Terms (k) are in blocks, columns (n) in panels of 16; a panel's blocks follow each other, so a product reads one stream a panel. A
- * block is its weights and then its 16 scales, as float16 where all scales of the matrix are that exactly (ggml's are: a tenth less to
+ * Terms (k) are in blocks, columns (n) in panels of 16. Of four neighbouring panels (the last ones may be fewer) a
+ * block's groups alternate, the first of each panel, then the second of each, and then come their scales: so a product of one row reads
+ * memory line by line. A block of a panel is its weights and then its 16 scales, as float16 where all scales of the matrix are that exactly (ggml's are: a tenth less to
  * read of blocks of 4 bits), else as float32. Weights come in groups of 32 / bits terms: an int32 for each of the 16 columns, whose byte
  * i has term 4 s + i of the group in its bits from s * bits on. So the byte i of every column, shifted, are the weights of four
  * neighbouring terms as the instructions that multiply quads of bytes want them, and a lane is a column everywhere. */
@@ -9,6 +10,7 @@
 #define FL_NBITS_TYPES_H
 #include <stdint.h>
 
+#define FL_NBITS_SIDE 4 /* panels whose groups alternate */
 #define FL_NBITS_FEW 4 /* rows up to which `exact` makes floats of weights in registers alone */
 
 /* How zero points are stored, 16 a block: not at all (each is half of the range), as bytes, as floats. */
@@ -17,7 +19,8 @@ enum fl_nbits_zeros { FL_NBITS_HALF, FL_NBITS_BYTES, FL_NBITS_FLOATS };
 typedef struct fl_nbits {
   const uint8_t *weights; /* of the first panel that is wanted, as are the zero points */
   const void *zeros;
-  int64_t block, blocks, record; /* terms of a block, their number, bytes of one */
+  int64_t panels;                /* from the first on, in the whole matrix */
+  int64_t block, blocks, record; /* terms of a block, their number, bytes of one in a panel */
   int bits, kind, narrow;        /* kind: fl_nbits_zeros; narrow: scales are float16 */
   int64_t m, n, chunk;           /* rows, columns; terms of a chain of sums of `exact`: FL_KC or FL_FINE */
   const float *x;                /* of `exact`: rows of `pitch` floats, which has whole blocks */

@@ -146,6 +146,34 @@ static void fl_q_rowsums(const uint8_t *const *rows, int64_t m, const fl_qrun *r
   }
 }
 
+static void fl_q_panels(const uint8_t *b, int64_t ld, int64_t k, int64_t n, int is_signed, int8_t *to, int32_t *sums) {
+  const vi less = vseti(is_signed ? 0 : 128);
+  for (int64_t j = 0; j < n; j += FL_PANEL) {
+    const int64_t left = n - j;
+    vi sum[FL_PANEL / VW], word[FL_PANEL / VW];
+    FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) sum[q] = (vi){0};
+    for (int64_t t = 0; t < k; t += 4, to += 4 * FL_PANEL) {
+      FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) word[q] = (vi){0};
+      for (int r = 0; r < 4 && t + r < k; r++) {
+        const uint8_t *x = b + (t + r) * ld + j;
+        uint8_t rest[FL_PANEL];
+        if (left < FL_PANEL) {
+          memset(rest, is_signed ? 0 : 128, sizeof rest);
+          memcpy(rest, x, (size_t)left);
+          x = rest;
+        }
+        FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) {
+          const vi v = is_signed ? vwidens(x + q * VW) : vwiden(x + q * VW) - less;
+          sum[q] += v;
+          word[q] |= (v & 255) << 8 * r;
+        }
+      }
+      FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) vistore((int32_t *)to + q * VW, word[q]);
+    }
+    FL_UNROLL for (int q = 0; q < FL_PANEL / VW; q++) vistore(sums + j + q * VW, sum[q]);
+  }
+}
+
 static void fl_q_flip(const uint8_t *x, uint8_t *y, int64_t n) {
   for (int64_t i = 0; i < n; i++)
     y[i] = x[i] ^ 0x80;
@@ -363,8 +391,12 @@ FL_INLINE void fl_q_binary_of(const fl_qbinary *of, const int multiply, const in
     }
     vnarrow4(y + i, is_signed, v);
   }
-  for (; i < n; i += VW) {
-    const int64_t m = n - i < VW ? n - i : VW;
+  for (; i + VW <= n; i += VW) {
+    const vi va = is_signed ? vwidens(a + i) : vwiden(a + i), vb = !each ? one : is_signed ? vwidens(b + i) : vwiden(b + i);
+    vnarrow(y + i, fl_q_both(&p, is_signed, va, vb));
+  }
+  if (i < n) {
+    const int64_t m = n - i;
     memcpy(as, a + i, (size_t)m);
     if (each)
       memcpy(bs, b + i, (size_t)m);
@@ -399,10 +431,31 @@ static void fl_q_larger(const uint8_t *x, int is_signed, uint8_t *restrict y, in
   }
 }
 
+static void fl_q_lookup(const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  i = fl_q_lookup_wide(x, table, y, n);
+#elif defined(__aarch64__)
+  uint8x16x4_t part[4];
+  for (int t = 0; t < 4; t++)
+    part[t] = vld1q_u8_x4(table + 64 * t);
+  for (; i + 16 <= n; i += 16) {
+    const uint8x16_t at = vld1q_u8(x + i);
+    uint8x16_t v = vqtbl4q_u8(part[0], at);
+    for (int t = 1; t < 4; t++) /* places beyond the 64 of a part leave what is there */
+      v = vqtbx4q_u8(v, part[t], vsubq_u8(at, vdupq_n_u8((uint8_t)(64 * t))));
+    vst1q_u8(y + i, v);
+  }
+#endif
+  for (; i < n; i++)
+    y[i] = table[x[i]];
+}
+
 static const fl_quantized fl_quantized_table = {
     .block = fl_q_block,
     .depthwise = fl_q_depthwise,
     .rowsums = fl_q_rowsums,
+    .panels = fl_q_panels,
     .flip = fl_q_flip,
     .quantize = fl_q_quantize,
     .dequantize = fl_q_dequantize,
@@ -412,4 +465,5 @@ static const fl_quantized fl_quantized_table = {
     .binary = fl_q_binary,
     .add = fl_q_add,
     .larger = fl_q_larger,
+    .lookup = fl_q_lookup,
 };

@@ -7,15 +7,48 @@
 
 FL_INLINE vi fl_quad(const uint8_t *p) { return vseti((int32_t)fl_quad_bits(p)); }
 
-static int fl_has_dot(void) {
-  static int known; /* 1: no, 2: yes; threads that ask at once find the same */
-  int found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+/* The bits of cpuid's leaf 7 that say what the processor has beyond the level. */
+static unsigned fl_more(void) {
+  static unsigned known; /* bit 0: asked; threads that ask at once find the same */
+  unsigned found = __atomic_load_n(&known, __ATOMIC_RELAXED);
   if (!found) {
     unsigned a, b, c = 0, d;
-    found = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 11) ? 2 : 1;
+    found = (__get_cpuid_count(7, 0, &a, &b, &c, &d) ? c : 0) | 1u;
     __atomic_store_n(&known, found, __ATOMIC_RELAXED);
   }
-  return found == 2;
+  return found;
+}
+static int fl_has_dot(void) { return fl_more() >> 11 & 1; }
+
+/* Entries of a table for whole vectors of bytes, with AVX512-VBMI; returns how many are done. */
+static __attribute__((target("avx512vbmi"))) int64_t fl_q_lookup_wide(const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n) {
+  int64_t i = 0;
+  if (!(fl_more() >> 1 & 1))
+    return 0;
+  const __m512i a = _mm512_loadu_si512(table), b = _mm512_loadu_si512(table + 64);
+  const __m512i c = _mm512_loadu_si512(table + 128), d = _mm512_loadu_si512(table + 192);
+  for (; i + 64 <= n; i += 64) {
+    const __m512i at = _mm512_loadu_si512(x + i);
+    const __m512i low = _mm512_permutex2var_epi8(a, at, b), high = _mm512_permutex2var_epi8(c, at, d);
+    _mm512_storeu_si512(y + i, _mm512_mask_blend_epi8(_mm512_movepi8_mask(at), low, high));
+  }
+  return i;
+}
+
+/* Four vectors of sums as 64 bytes: those of 4, 2 or 1 rows of 1, 2 or 4 panels. What is too large for int32 is cut off before it is
+ * converted, what is too small, and NaN, becomes the least int32 there; both are cut off as they are packed. */
+FL_INLINE __m512i fl_dot_bytes(const vi *sums, const __m512i *offset, const __m512 *scale, const int panels, __m512 most, __m512i zero,
+                               int is_signed) {
+  __m512i v[4];
+  FL_UNROLL for (int t = 0; t < 4; t++) {
+    const __m512 f = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_add_epi32((__m512i)sums[t], offset[t % panels])), scale[t % panels]);
+    v[t] = _mm512_cvtps_epi32(_mm512_min_ps(most, f)); /* NaN is kept */
+  }
+  const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
+  const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
+  /* a lane of 128 bits has four columns of each vector */
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  return _mm512_permutexvar_epi32(order, is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high));
 }
 
 #define FL_TM 1

@@ -61,6 +61,8 @@ typedef struct {
   void (*depthwise)(const fl_qdepthwise *p);
   /* the sums of rows' bytes, runs as above but `lengths` bytes each */
   void (*rowsums)(const uint8_t *const *rows, int64_t m, const fl_qrun *runs, const int64_t *lengths, int64_t nruns, int32_t *out);
+  /* k rows of n bytes, the next one `ld` bytes on, as panels for `block`, uint8 less 128; and the sums of their columns, whole panels */
+  void (*panels)(const uint8_t *b, int64_t ld, int64_t k, int64_t n, int is_signed, int8_t *to, int32_t *sums);
   /* y = x ^ 0x80: int8 as uint8 and back */
   void (*flip)(const uint8_t *x, uint8_t *y, int64_t n);
   /* round(x / scale) + zero; one scale and zero for all, or one for each number */
@@ -78,5 +80,7 @@ typedef struct {
   /* y[i] += x[i], and y[i] = the larger of both, of bytes */
   void (*add)(const uint8_t *x, int is_signed, int32_t *y, int64_t n);
   void (*larger)(const uint8_t *x, int is_signed, uint8_t *y, int64_t n);
+  /* y[i] = table[x[i]], of 256 bytes; y may be x */
+  void (*lookup)(const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n);
 } fl_quantized;
 #endif

@@ -41,6 +41,42 @@ static FL_DOT_TARGET __attribute__((noinline)) void FL_TILE_NAME(const fl_qblock
 #endif
     }
   }
+#ifdef FL_DOT
+  if (fl_plain_bytes(&p->e, p->n - j0 - (FL_TP - 1) * FL_PANEL)) {
+    int32_t lo, hi;
+    fl_limits(p->e.kind, &lo, &hi);
+    const __m512 most = _mm512_set1_ps((float)(hi - p->e.y_zero));
+    const __m512i zero = _mm512_set1_epi16((int16_t)p->e.y_zero);
+    __m512i offset[FL_TP];
+    __m512 scale[FL_TP];
+    FL_UNROLL for (int t = 0; t < FL_TP; t++) {
+      offset[t] = _mm512_loadu_si512(p->e.offset + j0 + t * FL_PANEL);
+      scale[t] = _mm512_loadu_ps(p->e.scale + j0 + t * FL_PANEL);
+    }
+    uint8_t *out = (uint8_t *)p->out + i0 * p->ldc + j0;
+    FL_UNROLL for (int i = 0; i < FL_TM; i += 4 / FL_TP) {
+      vi four[4];
+      FL_UNROLL for (int t = 0; t < 4; t++) four[t] = acc[i + t / FL_TP < FL_TM ? i + t / FL_TP : i][t % FL_TP];
+      const __m512i bytes = fl_dot_bytes(four, offset, scale, FL_TP, most, zero, lo < 0);
+#if FL_TP == 4
+      _mm512_storeu_si512(out + i * p->ldc, bytes);
+#elif FL_TP == 2
+      _mm256_storeu_si256((__m256i *)(out + i * p->ldc), _mm512_castsi512_si256(bytes));
+      if (i + 1 < FL_TM)
+        _mm256_storeu_si256((__m256i *)(out + (i + 1) * p->ldc), _mm512_extracti64x4_epi64(bytes, 1));
+#else
+      _mm_storeu_si128((__m128i *)(out + i * p->ldc), _mm512_castsi512_si128(bytes));
+      if (i + 1 < FL_TM)
+        _mm_storeu_si128((__m128i *)(out + (i + 1) * p->ldc), _mm512_extracti32x4_epi32(bytes, 1));
+      if (i + 2 < FL_TM)
+        _mm_storeu_si128((__m128i *)(out + (i + 2) * p->ldc), _mm512_extracti32x4_epi32(bytes, 2));
+      if (i + 3 < FL_TM)
+        _mm_storeu_si128((__m128i *)(out + (i + 3) * p->ldc), _mm512_extracti32x4_epi32(bytes, 3));
+#endif
+    }
+    return;
+  }
+#endif
   int32_t sums[FL_TM][FL_TP][FL_PANEL];
   FL_UNROLL for (int i = 0; i < FL_TM; i++)
     FL_UNROLL for (int t = 0; t < FL_TP; t++)

@@ -55,7 +55,7 @@ def _axes(w: Walk, node: Node, i: int, rank: int) -> list[int] | None:
 
 
 def _single(w: Walk, name: str, back: int) -> bool:
-    """Whether a value that is the same for all rows has one entry where they are: `back` is their axis, counted from the back."""
+    """Whether a value has one entry, or none, along the axis of the rows, which is `back` axes from the end."""
     shape = w.shape(name)
     return shape is not None and (len(shape) < back or shape[len(shape) - back] == 1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ __all__ = [
     "flag",
     "integer",
     "integers",
-    "none_of",
     "number",
     "product",
     "rank",
@@ -140,11 +139,6 @@ def single(op: str, argument: str, value: Any, infinite: bool = False) -> float:
     if -_LARGEST_SINGLE <= found <= _LARGEST_SINGLE or (infinite and found == found):
         return found
     raise ArgumentError(f"{op}: {argument} is {found}: expected a number{'' if infinite else ' that float32 can hold'}")
-
-
-def none_of(op: str, argument: str, value: Any, expected: Iterable[Any]) -> ArgumentError:
-    """The error for a name, or a mode, that is none of those expected."""
-    return ArgumentError(f"{op}: {argument} is {shown(value)}: expected one of {', '.join(map(repr, expected))}")
 
 
 def axis(op: str, value: Any, ndim: int, argument: str = "dim", after: int = 0) -> int:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = [
     "EACH",
     "MOVES",
-    "NO_SIDES",
     "PLAIN",
     "UNDECIDED",
     "Layout",
@@ -49,9 +48,6 @@ class Sides(NamedTuple):
     ties: tuple[tuple[int, ...], ...] = ()
     first: tuple[int, ...] = ()
     gains: tuple[int, ...] = ()
-
-
-NO_SIDES = Sides()
 
 
 class Layout(NamedTuple):

@@ -15,7 +15,7 @@ class StandIn(Distribution):
     """Name, version and a word on what it is; no files."""
 
     def read_text(self, filename: Any) -> str | None:
-        """METADATA; there are no other files."""
+        """The text of METADATA, the one file that there is; None for all others."""
         if filename in ("METADATA", "PKG-INFO", ""):
             return (
                 f"Metadata-Version: 2.1\nName: onnxruntime\nVersion: {VERSION}\nSummary: fastlayers.ort in place of onnxruntime\n"

@@ -31,7 +31,7 @@ from .segment import Binding, Segment
 
 __all__ = ["Stages"]
 
-# Where so many cuts are found only when segments are bound, segments have so many nodes at most: each attempt costs as many.
+# Graphs of more than MANY cuts that only binding finds are tried in segments of at most SHORT nodes: an attempt costs its nodes.
 MANY, SHORT = 64, 256
 # Operators whose results have sizes that an input gives, and nothing else does: a segment that begins with one is bound by its
 # values, as a graph is by those of its inputs.

@@ -51,7 +51,7 @@ class StepReport(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The shortest time, as often as it runs."""
+        """The time of all its rounds, each counted as the shortest one took."""
         return self.best * (self.rounds if self.depth else max(self.rounds, 1))
 
     @property

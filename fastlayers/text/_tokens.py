@@ -76,11 +76,6 @@ class Tokenizer:
         with ours(f"{self.where}: decoding"):
             return str(self._made.decode([int(i) for i in ids], skip_special_tokens=skip_special))
 
-    def id_of(self, token: str) -> int | None:
-        """The id of a token, None if there is none."""
-        found: int | None = self._made.token_to_id(token)
-        return found
-
 
 class Missing:
     """In place of a tokenizer that is not there: every use raises the error that says why."""

@@ -12,10 +12,7 @@ from fastlayers.kernels import dispatch
 
 from .test_amx import COMPILER, FLAGS, ROOT, SOURCES, compiler
 
-pytestmark = [
-    pytest.mark.skipif(not compiler(), reason="needs a C compiler and the sources"),
-    pytest.mark.exhaustive,
-]
+pytestmark = [pytest.mark.skipif(not compiler(), reason="needs a C compiler and the sources"), pytest.mark.exhaustive]
 CROSS, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 
 

@@ -29,12 +29,7 @@ def test_distinct_integers() -> None:
     far = np.array([ends.min, ends.max, 0, ends.max])
     assert [part.tolist() for part in ran("Unique", far)] == [[ends.min, 0, ends.max], [0, 2, 1], [0, 2, 1, 2], [1, 1, 2]]
     came = ran("Unique", np.array([7, 3, 7, 5]), sorted=0)
-    assert [part.tolist() for part in came] == [
-        [7, 3, 5],
-        [0, 1, 3],
-        [0, 1, 0, 2],
-        [2, 1, 1],
-    ]
+    assert [part.tolist() for part in came] == [[7, 3, 5], [0, 1, 3], [0, 1, 0, 2], [2, 1, 1]]
 
 
 def test_what_is_not_zero() -> None:

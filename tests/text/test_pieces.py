@@ -54,8 +54,8 @@ def test_pieces_of_any_ids_are_their_text(tokenizer: Any) -> None:
     is no text makes all next to it none, also those that were told: these are left out.
     """
     rng = np.random.default_rng(0)
-    size = tokenizer._whole.get_vocab_size()
-    bytes_ = tokenizer.id_of("<0xFF>")
+    size = tokenizer._made.get_vocab_size()
+    bytes_ = tokenizer._made.token_to_id("<0xFF>")
     for _ in range(200):
         ids = rng.integers(5 if bytes_ is None else bytes_ + 1, size, 30).tolist()
         before = ids[:3]

@@ -23,7 +23,7 @@ def _plain(op: str, **attributes: Any) -> Function:
 
 
 def _relu(b: Build, x: Tensor, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Tensor:
-    """max_value from there on, x from the threshold on, negative_slope * (x - threshold) below."""
+    """Keras' relu: x from the threshold on, at most max_value, and negative_slope * (x - threshold) below the threshold."""
     slope = float(negative_slope or 0.0)
     if not threshold:
         y = b.op("Relu", x) if not slope else b.op("LeakyRelu", x, alpha=slope)

@@ -26,7 +26,7 @@ PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
 
 
 def _run(this: Layer, b: Build, /, *args: Any, **kwargs: Any) -> Any:
-    # Null is what was left out, but as an axis, of which it means all, and as a window, of which it means none.
+    # An argument of None was left out, except for an axis, where it means all axes, and for a window, where it means no window.
     null = ("axis", "axes", "window")
     own = {k: v for k, v in this.config.items() if k not in ("name", "trainable") and (v is not None or k in null)}
     if this.kind == "NanToNum" and (first := tensors([list(args), kwargs])) and first[0].dtype == FLOAT16:

@@ -23,7 +23,7 @@ from .proto import Pending, Place
 # From this many bytes on a copy is made at first access. Smaller ones are not worth the object that waits for it.
 LAZY_BYTES = 1 << 15
 _SHORT = 48  # bytes of varints that are decoded faster one by one
-# What a sparse tensor may become without being compared with the bytes that it has, and how many times those beyond.
+# Bytes that every sparse tensor may expand to; larger results may be at most so many times the bytes that it has in the file.
 _FREE_BYTES = 1 << 16
 _MAX_RATIO = 1000
 

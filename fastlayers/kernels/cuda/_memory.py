@@ -56,7 +56,7 @@ class Block:
             order(0, stream)
 
     def used(self, done: Any) -> None:
-        """Work of the current stream with it ends at the event `done`."""
+        """Notes that the current stream has finished with this memory when the event `done` happens."""
         if self.loan is not None and self.away:
             self.loan.elsewhere[stream_pointer()] = done
 

@@ -47,7 +47,7 @@ def scale_of(op: str, scale: Any, width: Dim) -> float | None:
 
 def offset_of(op: str, offset: Any) -> int | None:
     """The number of keys before the first query's own; None: keys less queries."""
-    # More keys than there can be stand for all of them, and far from where 64 bits end.
+    # An offset beyond FAR means all keys, or none; kernels add numbers to it, which must not leave 64 bits.
     return None if offset is None else max(-FAR, min(integer(op, "offset", offset), FAR))
 
 

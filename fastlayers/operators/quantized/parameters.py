@@ -30,7 +30,6 @@ __all__ = [
     "result_dtype",
     "whole",
     "wrapped",
-    "zero_of",
 ]
 
 Arrays = tuple[np.ndarray, ...]
@@ -74,11 +73,6 @@ def whole(x: np.ndarray, zero: np.ndarray | None) -> np.ndarray:
     """x - zero as float64, in which products and sums of such values are exact."""
     wide = x.astype(np.float64)
     return wide if zero is None else wide - zero.astype(np.float64)
-
-
-def zero_of(value: np.ndarray | None) -> Any:
-    """A zero point for the result as a number, or an array where there are several."""
-    return 0 if value is None else value.reshape(()) if value.size == 1 else value
 
 
 def need_integers(n: View, *positions: int) -> None:

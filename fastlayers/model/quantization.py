@@ -24,6 +24,7 @@ __all__ = ["quantize"]
 
 _BITS = {"int8": 8, "int4": 4}
 _RUNS, _SECONDS = 5, 0.03  # of a layer that is measured
+_RACES = 3  # of both networks, until the quantized one is faster
 _FLOAT = np.dtype(np.float32)
 _SLOWER, _KEPT, _FAR, _ALONE = "slower in integers", "asked for", "its error", "between floats"
 
@@ -247,14 +248,25 @@ class _Work:
             middle = (least + most) // 2
             enough = error(pruned(layers, self.without(on, middle)), kept) <= self.most
             least, most = (least, middle) if enough else (middle, most)
-        return pruned(layers, self.without(on, most))
+        left = self.without(on, most)
+        # One that goes late for the time that it saves may have sent away many that add little: these may come back.
+        gone = sorted((i for i in on if i not in left), key=lambda i: self.alone.get(i, 0.0))
+        least, most = 0, len(gone)
+        while least < most:
+            middle = (least + most + 1) // 2
+            fits = error(pruned(layers, [*left, *gone[:middle]]), kept) <= self.most
+            least, most = (middle, most) if fits else (least, middle - 1)
+        return pruned(layers, [*left, *gone[:least]])
 
     def without(self, on: list[int], count: int) -> list[int]:
-        """Those layers without so many that add most error for the time that they save."""
+        """Those layers without so many that add most error for the time that they save; first those beyond the bound alone."""
         saved = {i: max(before - after, 1e-7) for i, (before, after) in self.times.items()}
         usual = float(np.median(list(saved.values()))) if saved else 1.0
-        worst = sorted((i for i in on if i in self.alone), key=lambda i: -(self.alone[i] ** 2) / saved.get(i, usual))[:count]
-        return [i for i in on if i not in worst]
+        order = sorted(
+            (i for i in on if i in self.alone),
+            key=lambda i: (self.alone[i] <= self.most, -(self.alone[i] ** 2) / saved.get(i, usual)),
+        )
+        return [i for i in on if i not in set(order[:count])]
 
     def measure(self, graph: Graph, layers: Sequence[Layer], shapes: Mapping[str, Any]) -> None:
         """Times convolutions and products in float32 and in integers, and notes which are slower so."""
@@ -355,7 +367,12 @@ class _Work:
         sample: dict[str, Any] | None, size: int,
     ) -> Model:  # fmt: skip
         """The model with its report; raises where it is slower."""
-        seconds = None if sample is None else _raced(self.model, found, sample, sample, 10, 0.3)
+        seconds: tuple[float, float] | None = None
+        for _ in range(0 if sample is None else _RACES):
+            raced = _raced(self.model, found, sample, sample, 10, 0.3)  # type: ignore[arg-type]
+            seconds = raced if seconds is None else (min(seconds[0], raced[0]), min(seconds[1], raced[1]))
+            if seconds[1] <= seconds[0]:
+                break  # else what else the machine does may be the reason
         self.tell(1.0)
         if seconds is not None and seconds[1] > seconds[0] and not self.slower:
             reached = "" if error is None else f", with an error of {error:.2e}"

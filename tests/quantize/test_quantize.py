@@ -277,3 +277,12 @@ def test_the_table_and_the_page() -> None:
     assert "of 13 layers in integers" in text and "relative error of the outputs" in text and "times as fast" in text
     page = found.html("<b>mine")
     assert "&lt;b&gt;mine" in page and "<b>mine" not in page and page.count("<tr>") == len(found.layers) + 1
+
+
+def test_what_is_beyond_the_bound_alone_goes_first() -> None:
+    """However much time it saves: else it stays until all others are gone."""
+    work = quantization._Work(model("products"), 0.1, (), True, lambda share: None)
+    work.alone = {0: 0.5, 1: 0.01, 2: 0.02}
+    work.times = {0: (1.0, 0.1), 1: (2e-6, 1e-6), 2: (2e-6, 1e-6)}
+    assert work.without([0, 1, 2], 1) == [1, 2]
+    assert work.without([0, 1, 2], 2) == [1]

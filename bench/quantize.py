@@ -4,7 +4,7 @@
     python -m bench.quantize quantize FOLDER [word ...]       both ways: --samples 16 --max-error 0.1; writes NAME.json beside
     python -m bench.quantize run FOLDER [word ...] --json F   times of what was quantized, --threads 1 2
     python -m bench.quantize memory FOLDER [word ...]         peak memory and seconds of quantizing with 8 and 64 samples
-    python -m bench.quantize exact FOLDER [word ...]          our network, exported, in onnxruntime: which bytes differ
+    python -m bench.quantize exact FOLDER [word ...]          quantizes and exports: which bytes differ in onnxruntime
 
 `make` needs torch, torchvision, transformers and Pillow, the rest ``pip install ".[bench,compare,onnx]"``. torchvision's networks
 and BERT have random weights from a seed, and noise as samples; MiniLM, silero-vad and PP-OCR are trained: sentences of this
@@ -348,7 +348,8 @@ def exact(folder: Path, names: Sequence[str], options: argparse.Namespace) -> No
     from fastlayers.formats import onnx
 
     for name in names:
-        model = fl.load(folder / f"{name}.ours.safetensors")
+        given = samples_of(folder / name, 0, options.samples)
+        model = fl.quantize(fl.load(folder / f"{name}.onnx"), given, max_error=options.max_error, allow_slower=True)
         stored = [node.outputs[0] for node in model._graph.nodes if node.op == "QuantizeLinear"]
         with tempfile.TemporaryDirectory() as home:
             model.export(Path(home, "x.onnx"))

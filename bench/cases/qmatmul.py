@@ -24,6 +24,5 @@ def _case(batch: int, m: int, k: int, n: int) -> Case:
     return Case("qmatmul", f"{batch} x {m}x{k}x{n}", arguments, flops, moved)
 
 
-CASES: tuple[Case, ...] = tuple(
-    _case(*sizes) for sizes in ((12, 197, 64, 197), (12, 197, 197, 64), (12, 128, 64, 128), (12, 1, 64, 128))
-)
+SIZES = ((12, 197, 64, 197), (12, 197, 197, 64), (12, 128, 64, 128), (12, 1, 64, 128))
+CASES: tuple[Case, ...] = tuple(_case(*sizes) for sizes in SIZES)

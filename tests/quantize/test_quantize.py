@@ -295,3 +295,12 @@ def test_tables_are_quantized_within_the_bound_alone() -> None:
         layers = {layer.op: layer.stored for layer in found.quantization.layers}
         assert {op for op, stored in layers.items() if stored == "int4"} == few
         assert found(ids).shape == (50, 300)
+
+
+def test_what_is_beyond_the_bound_alone_goes_first() -> None:
+    """However much time it saves: else it stays until all others are gone."""
+    work = quantization._Work(model("products"), 0.1, (), True, lambda share: None)
+    work.alone = {0: 0.5, 1: 0.01, 2: 0.02}
+    work.times = {0: (1.0, 0.1), 1: (2e-6, 1e-6), 2: (2e-6, 1e-6)}
+    assert work.without([0, 1, 2], 1) == [1, 2]
+    assert work.without([0, 1, 2], 2) == [1]

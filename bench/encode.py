@@ -20,11 +20,13 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .timing import Times, add_json, store, times_of
 
 # transformers' words of each network, its longest text, its pooling
 NETWORKS: dict[str, tuple[str, dict[str, Any], int, str]] = {
@@ -100,7 +102,7 @@ def make(root: Path, name: str) -> None:
 def write(folder: Path, name: str, value: Any) -> None:
     path = folder / name
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(value))
+    path.write_bytes(json.dumps(value).encode())
 
 
 # ---- engines: each gives a function of texts to vectors -------------------------------------------------------------------
@@ -258,6 +260,7 @@ def one(engine: str, folder: Path, threads: int, count: int) -> dict[str, Any]:
         encode([short])
         runs.append(time.perf_counter() - before)
     found["one ms"] = 1e3 * statistics.median(runs)
+    found["runs"] = runs
     found["MB"] = peak()
     used = time.process_time()
     time.sleep(1)
@@ -333,7 +336,7 @@ def run(what: str, engine: str, folder: Path, threads: int, count: int) -> dict[
     return json.loads(done.stdout.strip().splitlines()[-1])  # type: ignore[no-any-return]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("make", "run", "forks", "one", "fork"))
     parser.add_argument("folder", type=Path)
@@ -341,30 +344,41 @@ def main() -> None:
     parser.add_argument("--peers", default=",".join(ENGINES))
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--texts", type=int, default=1000)
-    given = parser.parse_args()
+    add_json(parser)
+    given = parser.parse_args(arguments)
     if given.command == "one":
         print(json.dumps(one(given.peers, given.folder, int(given.threads), given.texts)))
         return
     if given.command == "fork":
         print(json.dumps(forks(given.peers, given.folder, int(given.threads))))
         return
+    found: dict[str, dict[str, Times]] = {}
+    about: dict[str, dict[str, Any]] = {}
     for name in given.networks.split(","):
         if given.command == "make":
             make(given.folder, name)
             continue
         for threads in map(int, given.threads.split(",")):
             wanted: Any = None
+            case = f"{name}, {threads} threads"
             for engine in given.peers.split(","):
                 told = run("one" if given.command == "run" else "fork", engine, given.folder / name, threads, given.texts)
                 if isinstance(told, str):
-                    print(f"{name}, {threads} threads, {engine}: {told}", flush=True)
+                    print(f"{case}, {engine}: {told}", flush=True)
                     continue
                 if "vector" in told:
                     vector = np.array(told.pop("vector"))
                     wanted = vector if wanted is None else wanted
                     told["off"] = float(np.abs(vector - wanted).max())
+                if runs := told.pop("runs", None):
+                    found.setdefault(f"{case}, one text", {})[engine] = times_of(runs)
+                if rate := told.get("texts/s"):
+                    found.setdefault(f"{case}, a text of many", {})[engine] = times_of([1 / rate])
+                about.setdefault(case, {})[engine] = told
                 figures = "  ".join(f"{key} {value:.3g}" for key, value in told.items())
-                print(f"{name}, {threads} threads, {engine:27} {figures}", flush=True)
+                print(f"{case}, {engine:27} {figures}", flush=True)
+    if given.command != "make":
+        store(given.json, found, engines=about)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import zipfile
@@ -24,6 +23,8 @@ from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from .timing import Times, add_json, store, times_of
 
 CASES = {
     "resnet50": "ResNet-50, a picture",
@@ -186,17 +187,10 @@ def versions() -> dict[str, str]:
     return {"fastlayers": fl.__version__, **found}
 
 
-def processor() -> str:
-    """The processor's name, as the system tells it."""
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
-
-
-def run(folder: Path, case: str) -> dict[str, dict[str, float]]:
-    """Milliseconds and megabytes of each engine; the reasons of the others are printed."""
-    found: dict[str, dict[str, float]] = {}
+def run(folder: Path, case: str) -> tuple[dict[str, Times], dict[str, float]]:
+    """Times of a call, and the least megabytes, of each engine; the reasons of the others are printed."""
+    seconds: dict[str, list[float]] = {}
+    memory: dict[str, float] = {}
     for _ in range(ROUNDS):
         for engine in ENGINES:
             command = [sys.executable, "-c", _CHILD, case, engine, str(folder), str(SECONDS), str(TOKENS)]
@@ -204,10 +198,10 @@ def run(folder: Path, case: str) -> dict[str, dict[str, float]]:
             if done.returncode:
                 print(f"{case}, {engine}: {(done.stderr.strip() or '?').splitlines()[-1]}", file=sys.stderr)
                 continue
-            seconds, megabytes = json.loads(done.stdout.splitlines()[-1])
-            now = {"ms": seconds * 1e3, "MB": megabytes}
-            found[engine] = {unit: min(value, found.get(engine, now)[unit]) for unit, value in now.items()}
-    return found
+            taken, megabytes = json.loads(done.stdout.splitlines()[-1])
+            seconds.setdefault(engine, []).append(taken)
+            memory[engine] = round(min(megabytes, memory.get(engine, megabytes)), 1)
+    return {engine: times_of(samples) for engine, samples in seconds.items()}, memory
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -217,24 +211,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("what", choices=("make", "run"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("cases", nargs="*", default=list(CASES), metavar="case", help="of " + ", ".join(CASES))
-    parser.add_argument("--json", type=Path, help="figures are added to this file")
+    add_json(parser)
     options = parser.parse_args(arguments)
     if options.what == "make":
         make(options.folder)
         return
-    told: dict[str, Any] = {"cases": {}}
-    if options.json and options.json.exists():
-        told = json.loads(options.json.read_text(encoding="utf-8"))
-    told["machine"] = {"processor": processor(), "threads": 1, "date": date.today().isoformat()}
-    told["versions"] = versions()
+    before = json.loads(options.json.read_text(encoding="utf-8")) if options.json and options.json.exists() else {}
+    found: dict[str, dict[str, Times]] = {}
+    memory: dict[str, dict[str, float]] = dict(before.get("memory", {}))
     for case in options.cases:
-        found = run(options.folder, case)
-        rounded = {engine: {unit: float(f"{v:.4g}") for unit, v in figures.items()} for engine, figures in found.items()}
-        told["cases"][case] = {"title": CASES[case], "engines": rounded}
-        for engine, figures in found.items():
-            print(f"{CASES[case]:32} {engine:12} {figures['ms']:9.3f} ms {figures['MB']:7.0f} MB")
-    if options.json:
-        options.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        title = CASES[case]
+        found[title], memory[title] = run(options.folder, case)
+        for engine, times in found[title].items():
+            print(f"{title:32} {engine:12} {times.best * 1e3:9.3f} ms {memory[title][engine]:7.0f} MB")
+    about = {"versions": versions(), "date": date.today().isoformat()}
+    store(options.json, found, before.get("times"), memory=memory, **about)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ runs in a process of its own; for one that is not installed its error is told.
 `run` tells the tokens a second of prompts of 128 and of 1,024 tokens, those that follow 1, 4 and 8 sequences of 128 at once (best
 of --rounds), and the most memory. `serve` sends so many requests at once for 64 tokens each after prompts of 40 to 120 words, to
 `fastlayers serve`, to llama.cpp's server (``pip install llama-cpp-python[server]``), and to threads that share a model of
-onnxruntime-genai: tokens a second of all, and the time to the first token at p50 and p99.
+onnxruntime-genai: tokens a second of all, and the time to the first token at p50 and p99. Both read the clock in processes of the
+engines, whose tokens come one by one.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench.encode import peak
+from bench.timing import Times, add_json, store, times_of
 
 # Words of transformers' configurations.
 NETWORKS: dict[str, tuple[str, dict[str, int]]] = {
@@ -185,7 +187,7 @@ def genai_of(path: Path, threads: int) -> Any:
 
     config = json.loads((path / "genai_config.json").read_text())
     config["model"]["decoder"]["session_options"]["intra_op_num_threads"] = threads
-    (path / "genai_config.json").write_text(json.dumps(config))
+    (path / "genai_config.json").write_bytes(json.dumps(config).encode())
     return onnxruntime_genai, onnxruntime_genai.Model(str(path))
 
 
@@ -347,13 +349,15 @@ def at_once(ask: Callable[[str], tuple[float, int]], count: int, rounds: int) ->
     return {"tokens/s": tokens[0] / seconds, "first ms p50": p50, "p99": p99}
 
 
-def serve(engine: str, path: Path, threads: int, counts: list[int], rounds: int, new: int = 64) -> None:
-    """Prints figures of a server."""
+def serve(engine: str, path: Path, threads: int, counts: list[int], rounds: int, new: int = 64) -> dict[int, Any]:
+    """Prints figures of a server, and returns them by the number of requests at once."""
+    found: dict[int, Any] = {}
     told = f"{path.parent.name}, {threads} threads, {path.name}, {engine}"
     if engine == "genai":
         for count in counts:
-            print(f"{told}, {count} at once: {shown(at_once(threads_of_genai(path, threads, new), count, rounds))}", flush=True)
-        return
+            found[count] = at_once(threads_of_genai(path, threads, new), count, rounds)
+            print(f"{told}, {count} at once: {shown(found[count])}", flush=True)
+        return found
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -371,15 +375,17 @@ def serve(engine: str, path: Path, threads: int, counts: list[int], rounds: int,
         else:
             assert process.stderr is not None
             print(f"{told}: {(process.stderr.read().decode().strip().splitlines() or ['failed'])[-1][:110]}", flush=True)
-            return
+            return found
         for count in counts:
             figures = at_once(lambda text: asked(port, text, new), count, rounds)
             status = Path(f"/proc/{process.pid}/status").read_text()
             figures["MB"] = next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+            found[count] = figures
             print(f"{told}, {count} at once: {shown(figures)}", flush=True)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
+    return found
 
 
 def threads_of_genai(path: Path, threads: int, new: int) -> Callable[[str], tuple[float, int]]:
@@ -420,7 +426,7 @@ def run(engine: str, path: Path, threads: int, options: list[str]) -> dict[str, 
     return json.loads(done.stdout.strip().splitlines()[-1])  # type: ignore[no-any-return]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("make", "run", "serve", "one"))
     parser.add_argument("folder", type=Path)
@@ -432,11 +438,14 @@ def main() -> None:
     parser.add_argument("--prompts", default="128,1024", help="tokens of prompts (run)")
     parser.add_argument("--sequences", default="1,4,8", help="sequences at once (run)")
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many (run), or requests of each client (serve)")
-    given = parser.parse_args()
+    add_json(parser)
+    given = parser.parse_args(arguments)
     if given.command == "one":
         numbers = ([int(n) for n in text.split(",") if n] for text in (given.prompts, given.sequences))
         print(json.dumps(one(given.engines, given.folder, int(given.threads), *numbers, given.rounds)))
         return
+    found: dict[str, dict[str, Times]] = {}
+    about: dict[str, Any] = {}
     options = ["--prompts", given.prompts, "--sequences", given.sequences, "--rounds", str(given.rounds)]
     for name in given.networks.split(","):
         if given.command == "make":
@@ -450,11 +459,19 @@ def main() -> None:
                         continue
                     if given.command == "serve":
                         if engine != "onnxruntime":
-                            serve(engine, path, threads, [int(n) for n in given.requests.split(",")], given.rounds)
+                            counts = [int(n) for n in given.requests.split(",")]
+                            about[f"{name}, {threads} threads, {file}, {engine}"] = serve(
+                                engine, path, threads, counts, given.rounds
+                            )
                         continue
                     told = run(engine, path, threads, options)
                     text = told if isinstance(told, str) else shown(told)
                     print(f"{name}, {threads} threads, {file}, {engine}: {text}", flush=True)
+                    for what, rate in () if isinstance(told, str) else told.items():
+                        if what.startswith(("prompt", "decode")):  # of a token
+                            found.setdefault(f"{name}, {threads} threads, {file}, {what}", {})[engine] = times_of([1 / rate])
+    if given.command != "make":
+        store(given.json, found, served=about)
 
 
 if __name__ == "__main__":

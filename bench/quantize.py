@@ -290,7 +290,7 @@ def quantize(folder: Path, names: Sequence[str], options: argparse.Namespace) ->
             known["onnxruntime"] = alone(theirs, path, folder / f"{name}.theirs.onnx", options.samples)
         mine = alone(ours, path, folder / f"{name}.ours.safetensors", options.samples, asked, options.threads[0])
         known["fastlayers"] = {**mine, "asked": options.max_error}
-        told.write_text(json.dumps(known), encoding="utf-8")
+        told.write_bytes(json.dumps(known).encode())  # for `run`, which loads what this made
         if options.layers:
             print(mine.get("report", ""))
         print(line(name, path.stat().st_size, known), flush=True)

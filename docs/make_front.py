@@ -6,10 +6,10 @@ values, each network with a scale of its own.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from bench.front import CASES
+from bench.timing import read
 
 from ._svg import bar, document, text
 
@@ -24,25 +24,26 @@ def milliseconds(value: float) -> str:
     return f"{value * 1e3:.0f} µs" if value < 1 else f"{value:.3g} ms"
 
 
-def draw(told: Mapping[str, Any]) -> str:
+def draw(path: Path) -> str:
     """The whole picture of a file of figures."""
+    about, times = read(path)
     parts, y = (
         [text(TIMES, 16, "time of a call", 12, fill="soft"), text(MEMORY, 16, "memory of the process", 12, fill="soft")],
         28,
     )
-    for case in told["cases"].values():
-        engines = case["engines"]
-        most = {unit: max(figures[unit] for figures in engines.values()) for unit in ("ms", "MB")}
-        parts.append(text(NAMES, y + 14, case["title"], 13))
+    for title in (title for title in CASES.values() if title in times):
+        engines, memories = times[title], about["memory"][title]
+        longest_time, most = max(figures["best"] for figures in engines.values()), max(memories.values())
+        parts.append(text(NAMES, y + 14, title, 13))
         y += 22
         for engine, colour in COLOURS.items():
             if engine not in engines:
                 continue
-            time, memory = engines[engine]["ms"], engines[engine]["MB"]
+            time, memory = engines[engine]["best"], memories[engine]
             parts.append(text(NAMES, y + 12, engine, 12))
             for left, longest, share, label in (
-                (TIMES, LONG, time / most["ms"], milliseconds(time)),
-                (MEMORY, SHORT, memory / most["MB"], f"{memory:.0f} MB"),
+                (TIMES, LONG, time / longest_time, milliseconds(time * 1e3)),
+                (MEMORY, SHORT, memory / most, f"{memory:.0f} MB"),
             ):
                 parts.append(bar(left, y, max(longest * share, 1), 14, colour))
                 parts.append(text(left + longest * share + 4, y + 12, label, 12))
@@ -52,8 +53,7 @@ def draw(told: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    told = json.loads((HERE / "front.json").read_text(encoding="utf-8"))
-    (HERE / "front.svg").write_text(draw(told), encoding="utf-8")
+    (HERE / "front.svg").write_text(draw(HERE / "front.json"), encoding="utf-8")
 
 
 if __name__ == "__main__":

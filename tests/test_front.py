@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from bench import front
+from bench.timing import read
 
 ROOT = Path(__file__).parent.parent
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -17,20 +17,19 @@ pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the source
 
 
 def test_the_chart_is_drawn_from_its_figures() -> None:
-    from docs.make_front import draw
+    from docs.make_front import COLOURS, draw
 
-    told = json.loads((ROOT / "docs" / "front.json").read_text(encoding="utf-8"))
-    drawn = draw(told)
+    about, times = read(ROOT / "docs" / "front.json")
+    drawn = draw(ROOT / "docs" / "front.json")
     assert drawn == (ROOT / "docs" / "front.svg").read_text(encoding="utf-8"), "python -m docs.make_front"
-    assert told["machine"]["processor"] and told["versions"]["fastlayers"]
-    assert list(told["cases"]) == [case for case in front.CASES if case in told["cases"]] and len(told["cases"]) > 1
+    assert about["machine"]["processor"] and about["versions"]["fastlayers"]
+    assert set(times) <= set(front.CASES.values()) and len(times) > 1
     bars = ElementTree.fromstring(drawn).findall(f"{NAMESPACE}rect")[1:]  # the first is the paper
-    values = [figures[unit] for case in told["cases"].values() for figures in case["engines"].values() for unit in ("ms", "MB")]
-    assert len(bars) == len(values)
-    first = next(iter(told["cases"].values()))["engines"]
+    assert len(bars) == 2 * sum(map(len, times.values()))
+    first = times[next(title for title in front.CASES.values() if title in times)]
     widths = [float(bar.get("width", "nan")) for bar in bars[: 2 * len(first) : 2]]
-    times = [figures["ms"] for figures in first.values()]
-    assert widths == pytest.approx([width * max(widths) / max(times) for width in times], abs=0.06)
+    best = [first[engine]["best"] for engine in COLOURS if engine in first]
+    assert widths == pytest.approx([width * max(widths) / max(best) for width in best], abs=0.06)
 
 
 def test_figures_are_the_best_of_all_rounds(
@@ -43,11 +42,14 @@ def test_figures_are_the_best_of_all_rounds(
     monkeypatch.setattr(front, "_CHILD", child)
     monkeypatch.setattr(front, "ENGINES", ("fastlayers", "torch"))
     front.main(["run", str(tmp_path), "silero", "--json", str(tmp_path / "f.json")])
-    told = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))
-    assert told["cases"]["silero"]["engines"] == {"fastlayers": {"ms": 200.0, "MB": 100.0}}  # runs 0, 2 and 4
+    about, times = read(tmp_path / "f.json")
+    title = front.CASES["silero"]
+    assert list(times[title]) == ["fastlayers"] and times[title]["fastlayers"]["best"] == 0.2  # runs 0, 2 and 4
+    assert times[title]["fastlayers"]["rounds"] == 3 and about["memory"] == {title: {"fastlayers": 100.0}}
     assert "torch: is not here" in capsys.readouterr().err
     front.main(["run", str(tmp_path), "minilm", "--json", str(tmp_path / "f.json")])
-    assert set(json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))["cases"]) == {"silero", "minilm"}
+    about, times = read(tmp_path / "f.json")
+    assert set(times) == set(about["memory"]) == {title, front.CASES["minilm"]}
 
 
 def test_readme_is_short_and_has_its_parts() -> None:

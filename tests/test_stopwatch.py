@@ -23,6 +23,9 @@ BENCH = Path(__file__).parents[1] / "bench"
 # Each says in its first lines why.
 OWN_CLOCK = {
     "cold_start": "processor time, in a process where nothing else may be imported",
+    "encode": "processor time, and the start of a process in which others' engines run",
+    "front": "processor time, in processes of others' engines",
+    "language": "tokens come one by one, in processes of the engines",
     "cuda": "events of the GPU, and what queueing them costs",
     "idle": "processor time",
     "imports": "in a process where nothing else may be imported",

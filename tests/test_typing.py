@@ -61,7 +61,7 @@ many: list[str] = writer.generate(["The cat", "A dog"])
 ids: list[int] = writer.generate([1, 2, 3], max_tokens=2)
 answer = writer.generate([{"role": "user", "content": "Hello"}], logprobs=2)
 writer.generate("The cat").shpae  # error
-writer.generate("The cat", temprature=1.0)  # error
+writer.generate("The cat", temp=1.0)  # error
 labels: list[dict[str, object]] = fl.text.Classifier("x")("Good.")
 fl.text.Classifier("x")(["Good.", "Bad."]).shpae  # error
 fl.text.Encoder("x").encode(["Good."]).shpae  # error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CONTROL", "FAMILIES", "NESTED", "SEQUENCES"]
+__all__ = ["CONTROL", "FAMILIES", "NESTED", "SEQUENCES", "SIZED"]
 
 # Operators with subgraphs (`control`), and those that know lists and optional values (`sequence`): no OPERATORS.
 CONTROL = frozenset(("If", "Loop", "Scan", "SequenceMap"))
@@ -13,6 +13,9 @@ SEQUENCES = frozenset((
     "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
     "SplitToSequence", "ZipMap",
 ))  # fmt: skip
+# Results have sizes that an input gives, and nothing else does: a segment that begins with one is bound by that input's
+# values, as a graph is by those of its inputs.
+SIZED = frozenset(("CenterCropPad", "ConstantOfShape", "Expand", "OneHot", "Range", "Reshape", "Resize", "Tile", "TopK"))
 
 # In alphabetical order; a test holds the list to what the modules register.
 FAMILIES: dict[str, str] = {

@@ -21,7 +21,6 @@ from ._net import Net, merged
 __all__ = ["apply"]
 
 _NORMS = ("LayerNormalization", "RMSNormalization")
-_WORK = ("Linear", "BlockLinear", "Attention")  # what it pays to do for one step
 _HEADS = frozenset({"q_num_heads", "kv_num_heads", "scale"})
 AXIS = 1  # steps, of (b, t, d)
 
@@ -38,7 +37,7 @@ def apply(net: Net) -> None:
         ):
             continue
         inside = _inside(net, at, node)
-        if any(net.nodes[i].op in _WORK for i in inside):  # type: ignore[union-attr]
+        if any((found := net.nodes[i]) is not None and net.traits(found).work == "pairs" for i in inside):
             _rewrite(net, at, inside, number)
             return  # positions are others now; a network has one such head
 

@@ -54,6 +54,20 @@ def spelled(graph: Graph, left: Collection[str] = ()) -> Graph:
     return Graph(graph.inputs, graph.outputs, tuple(e.nodes), constants, graph.values)
 
 
+_Rule = Callable[[GraphBuilder, Node], bool]
+_RULES: dict[str, _Rule] = {"Activate": lambda e, node: False}
+
+
+def _of(op: str) -> Callable[[_Rule], _Rule]:
+    """A decorator: how nodes of this operator are written, if they can be."""
+
+    def keep(rule: _Rule) -> _Rule:
+        _RULES[op] = rule
+        return rule
+
+    return keep
+
+
 def _floats(e: GraphBuilder, node: Node) -> Node:
     """A convolution whose weights are stored in bytes, with weights in float32."""
     attributes = dict(node.attributes)
@@ -135,6 +149,7 @@ def _swish(e: GraphBuilder, x: str, out: str) -> None:
 # ---- rules: whether the node was written otherwise ----------------------------------------------------------------------
 
 
+@_of("Linear")
 def _linear(e: GraphBuilder, node: Node) -> bool:
     x, name, bias = (*node.inputs, None)[:3]
     weight, rank = e.value(name), e.rank(x)
@@ -150,6 +165,7 @@ def _linear(e: GraphBuilder, node: Node) -> bool:
     return True
 
 
+@_of("Affine")
 def _affine(e: GraphBuilder, node: Node) -> bool:
     x, *names = node.inputs
     rank, values = e.rank(x), [e.value(name) for name in names]
@@ -166,6 +182,7 @@ def _affine(e: GraphBuilder, node: Node) -> bool:
     return True
 
 
+@_of("AdaptivePool")
 def _adaptive(e: GraphBuilder, node: Node) -> bool:
     op = {"mean": "GlobalAveragePool", "max": "GlobalMaxPool"}.get(str(node.attributes.get("reduce")))
     whole = all(size == 1 for size in node.attributes.get("sizes", (0,))) and not node.attributes.get("x_last", False)
@@ -175,6 +192,9 @@ def _adaptive(e: GraphBuilder, node: Node) -> bool:
     return True
 
 
+@_of("Hardmax")
+@_of("LogSoftmax")
+@_of("Softmax")
 def _softmax(e: GraphBuilder, node: Node) -> bool:
     if not node.attributes.get("flatten", 0):
         return False
@@ -185,6 +205,7 @@ def _softmax(e: GraphBuilder, node: Node) -> bool:
     return True
 
 
+@_of("DotAttention")
 def _attention(e: GraphBuilder, node: Node) -> bool:
     get = node.attributes.get
     if any(get(key) for key in ("dropout_p", "offset", "need_weights", "need_scores")) or any(node.inputs[4:]):
@@ -202,15 +223,9 @@ def _attention(e: GraphBuilder, node: Node) -> bool:
     return True
 
 
+@_of("Swish")
 def _silu(e: GraphBuilder, node: Node) -> bool:
     if node.attributes.get("alpha", 1.0) != 1:
         return False
     _swish(e, str(node.inputs[0]), node.outputs[0])
     return True
-
-
-_RULES: dict[str, Callable[[GraphBuilder, Node], bool]] = {
-    "Activate": lambda e, node: False, "AdaptivePool": _adaptive, "Affine": _affine, "DotAttention": _attention,
-    "Linear": _linear, "Swish": _silu,
-    **dict.fromkeys(("Hardmax", "LogSoftmax", "Softmax"), _softmax),
-}  # fmt: skip

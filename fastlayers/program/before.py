@@ -17,7 +17,6 @@ __all__ = ["Before", "asks_sizes", "before"]
 
 MOST_NODES, MOST_VALUES = 128, 1 << 16  # and values of a constant that they read
 SMALL = 1 << 22  # where the sizes of a node's inputs have no larger product, its result is as small
-_ELEMENTS = frozenset({"Cast", "Identity", "Unsqueeze"})
 _MASK = "PaddingMask"  # of queries and keys it asks for their number alone
 
 
@@ -77,7 +76,8 @@ class Before:
             step = makers.get(left.pop())
             if step is None:
                 continue
-            if step.alone or not (traits_of(step.node.op).elementwise or step.node.op in _ELEMENTS):
+            traits = traits_of(step.node.op)
+            if step.alone or not (traits.elementwise or traits.sizes == "same"):
                 return False
             new = {name for name in step.names if name} - seen
             seen |= new

@@ -20,7 +20,7 @@ from ..errors import Error, ShapeError, ours
 from ..ir.graph import Graph, Value, captured
 from ..operators import FLOAT32, Spec, View, traits_of
 from ..operators.control import CONTROL, Meter, inferred
-from ..operators.families import NESTED
+from ..operators.families import NESTED, SIZED
 from ..operators.reference import run_operator
 from ..operators.sequence import SEQUENCES, Anything
 from .bodies import UNTOLD, Bodies, Body, kind_of, through
@@ -33,9 +33,6 @@ __all__ = ["Stages"]
 
 # Graphs of more than MANY cuts that only binding finds are tried in segments of at most SHORT nodes: an attempt costs its nodes.
 MANY, SHORT = 64, 256
-# Operators whose results have sizes that an input gives, and nothing else does: a segment that begins with one is bound by its
-# values, as a graph is by those of its inputs.
-SIZED = frozenset(("CenterCropPad", "ConstantOfShape", "Expand", "OneHot", "Range", "Reshape", "Resize", "Tile", "TopK"))
 
 
 class _Part(NamedTuple):

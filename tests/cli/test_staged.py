@@ -74,7 +74,8 @@ def test_profile(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = lines(out)
     assert found["s2"][-1] == "linear" and float(found["a"][3]) > 0
     assert cli.main(["profile", path, "--value", "n=2", "--runs", "1", "--top", "2"]) == 0
-    assert len(capsys.readouterr().out.split("---\n")[-1].splitlines()) == 2 + 4  # and the lines about it all
+    found = [line for line in capsys.readouterr().out.split("---\n")[-1].splitlines() if not line.startswith("limit ")]
+    assert len(found) == 2 + 4  # and the lines about it all; that on limits is there where a step is faster than memory
 
 
 def test_parts_of_a_network_that_never_ran(path: str) -> None:

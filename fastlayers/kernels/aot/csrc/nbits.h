@@ -100,25 +100,28 @@ FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbit
 /* The same of weights that are codes: a group of columns' terms at a time, each looked up. */
 FL_INLINE void fl_nbits_codes_of(const int bits, const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
   const int terms = 32 / bits;
-  for (int64_t j = 0; j * FL_PANEL < p->n; j++)
+  for (int64_t j = 0; j * FL_PANEL < p->n; j++) {
+    const int64_t side = fl_nbits_side(p, j), line = side * 64, step = side * p->record;
+    const uint8_t *panel = fl_nbits_at(p, j), *scales = fl_nbits_scales_at(p, j, side);
     for (int64_t k = k0; k < k0 + klen;) {
       const int64_t block = k / p->block, rest = k0 + klen - k, end = (block + 1) * p->block - k < rest ? (block + 1) * p->block : k + rest;
-      const uint8_t *from = p->weights + (j * p->blocks + block) * p->record;
-      const float *scales = (const float *)(from + p->block * bits * 2);
-      from += (k - block * p->block) * bits * 2;
-      for (; k < end; from += 64)
+      const uint8_t *from = panel + block * step + (k - block * p->block) / terms * line;
+      vf s[FL_PANEL / VW];
+      FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) s[i] = fl_nbits_scales(p, scales + block * step, i * VW);
+      for (; k < end; from += line)
         for (int t = 0; t < terms && k < end; t++, k++, to += FL_PANEL) {
 #if VW == 16
           if (bits == 4) {
             const vu v = (vu)viload((const int32_t *)from) >> (t % 4 * 8 + t / 4 * bits);
-            vstore(to, (vf)_mm512_permutexvar_ps((__m512i)(vi)v, (__m512)vload(p->codes)) * vload(scales));
+            vstore(to, (vf)_mm512_permutexvar_ps((__m512i)(vi)v, (__m512)vload(p->codes)) * s[0]);
             continue;
           }
 #endif
           for (int i = 0; i < FL_PANEL; i++)
-            to[i] = p->codes[from[i * 4 + t % 4] >> (t / 4 * bits) & ((1 << bits) - 1)] * scales[i];
+            to[i] = p->codes[from[i * 4 + t % 4] >> (t / 4 * bits) & ((1 << bits) - 1)] * s[i / VW][i % VW];
         }
     }
+  }
 }
 
 static void fl_f32_nbits_panels(const fl_nbits *p, int64_t k0, int64_t klen, float *to) {

@@ -64,18 +64,15 @@ DIRECTIVES = {
     "embedsignature.format": "clinic",
     "auto_pickle": False,  # of what a driver holds, nothing may be pickled
 }
-# Driver modules that compute something themselves, the same at every level; all others only loop over blocks, and -O3 makes some
-# of them three times as large.
-COMPUTING = {"argmax", "pool_places", "suppression"}
-# Of those that compute, the ones of many types, and weights for Winograd: as fast without -O3's other copies of loops, at half to
+# Driver modules that compute, of many types, and weights for Winograd: as fast without -O3's other copies of loops, at half to
 # two thirds of the size (of `ordering`, TopK of a hundred of a thousand takes 1.2 of the time; argmax and less of TopK, 1.0).
-VECTORIZED = {"binary", "functions", "indexing", "ordering", "winograd"}
+VECTORIZED = {"binary", "functions", "ordering", "winograd"}
 # What binds, checks and packs, once for many runs, or answers Python, and drivers whose loops are the levels': as short as it
 # can be.
 SHORT = {
-    "_fit", "_nested", "_plan", "_step", "activation", "adaptive", "attention", "conv", "conv_transpose", "depthwise",
-    "fft", "linear_attention", "matmul", "movement", "nbits", "pooling", "qconv", "qmatmul", "quantize",
-    "recurrent", "reduce", "rotary", "run", "scores", "softmax", "time_pooling", "tree",
+    "_elementwise", "_fit", "_nested", "_plan", "_step", "activation", "adaptive", "attention", "classical", "conv",
+    "conv_transpose", "depthwise", "fft", "linear_attention", "matmul", "movement", "nbits", "norm", "pooling", "qconv",
+    "qmatmul", "quantize", "recurrent", "reduce", "rotary", "run", "scores", "softmax", "time_pooling", "tree",
 }  # fmt: skip
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "lockstep.c", "memory.c"]}
@@ -83,8 +80,6 @@ ALSO = {"_engine": ["pool.c", "lockstep.c", "memory.c"]}
 
 def _optimized(module: str) -> list[str]:
     """How a driver module is optimized, after -O3."""
-    if module in COMPUTING:
-        return []
     if module in SHORT:
         return ["-Os"]
     return ["-O2", "-ftree-vectorize"] if module in VECTORIZED else ["-O2"]

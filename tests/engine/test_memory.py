@@ -277,3 +277,15 @@ def test_threads_never_share_a_block(engine: Any) -> None:
 )
 def test_stress(stress: Callable[..., str], what: str, rounds: int, flags: list[str]) -> None:
     stress("memory_stress.c", what, str(rounds), flags=flags)
+
+
+def test_weights_of_one_call_take_no_new_memory_each_time(engine: Any) -> None:
+    """A function packs its weights for one call alone: their memory is there again for the next, without a fault of a page."""
+    resource = pytest.importorskip("resource")
+    x, w = np.ones((8, 256), np.float32), np.ones((256, 256), np.float32)
+    for _ in range(5):
+        fl.functional.linear(x, w)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(200):
+        fl.functional.linear(x, w)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 100

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 # Installed, without the demo's data: below an eighth of onnxruntime 1.32's 75.6 MB, bytecode of neither counted.
-MOST_BYTES = 9_400_000
+MOST_BYTES = 9_450_000
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -21,22 +21,29 @@
 #include "half.h"
 #include "recurrent.h"
 #include "depthwise.h"
+#include "taps.h"
+#include "layout.h"
+#include "movement.h"
+#include "attention.h"
+#if VW == 4 && defined(__x86_64__) && !defined(__clang__) /* SSE2's, of processors that few have, as short as can be: a wheel has little room */
+#pragma GCC push_options
+#pragma GCC optimize("Os")
+#endif
 #include "depthwise_block.h"
 #include "winograd.h"
 #include "binary.h"
 #include "pooling.h"
 #include "bins.h"
-#include "taps.h"
-#include "layout.h"
-#include "movement.h"
 #include "tree.h"
-#include "attention.h"
 #include "scores.h"
 #include "linear_attention.h"
 #include "rotary.h"
 #include "fft.h"
 #include "quantized.h"
 #include "nbits.h"
+#if VW == 4 && defined(__x86_64__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 #include "probe.h"
 
 #define FL_TABLE .abi = FL_ABI, .name = FL_TEXT(FL_LEVEL), .width = VW, .mr = FL_MR, .quantized = &fl_quantized_table, .halves = &fl_halves_table

@@ -291,7 +291,6 @@ FL_NBITS_EXACT(1, 2, 1, FL_NBITS_ONE)
 #if VW >= 8
 FL_NBITS_EXACT(4, 8, 1, FL_NBITS_MORE(8))
 FL_NBITS_EXACT(4, 4, 1, FL_NBITS_MORE(4))
-FL_NBITS_EXACT(4, 2, 1, FL_NBITS_MORE(2))
 #define FL_NBITS_EACH(bits, zeros) {fl_nbits_exact_1_##bits##_##zeros, fl_nbits_exact_4_##bits##_##zeros}
 #else
 #define FL_NBITS_EACH(bits, zeros) {fl_nbits_exact_1_##bits##_##zeros, NULL}
@@ -309,7 +308,7 @@ static void fl_f32_nbits_exact(const fl_nbits *p) {
     return;
   }
 #endif
-  static const fl_nbits_fn tiles[3][2] = {FL_NBITS_EACH(2, 1), FL_NBITS_EACH(4, 1), FL_NBITS_EACH(8, 1)};
+  static const fl_nbits_fn tiles[3][2] = {{fl_nbits_exact_1_2_1, NULL}, FL_NBITS_EACH(4, 1), FL_NBITS_EACH(8, 1)}; /* of 2 bits few are made */
   fl_nbits_walk(p, tiles[p->bits / 4], FL_NBITS_ONE, FL_NBITS_MORE(p->bits));
 }
 

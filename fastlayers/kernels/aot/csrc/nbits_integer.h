@@ -98,7 +98,6 @@ FL_NBITS_TILE(4, 1, 1, FL_NBITS_PANELS)
 FL_NBITS_TILE(8, 1, 1, FL_NBITS_PANELS)
 #if defined(FL_NBITS_DOT) || VW == 8
 #define FL_NBITS_OF(bits, zeros) {FL_NBITS_(1_##bits##_##zeros), FL_NBITS_(4_##bits##_##zeros)}
-FL_NBITS_TILE(2, 1, 4, FL_NBITS_WIDE)
 FL_NBITS_TILE(4, 1, 4, FL_NBITS_WIDE)
 FL_NBITS_TILE(8, 1, 4, FL_NBITS_WIDE)
 #else
@@ -119,7 +118,7 @@ static void FL_NAME4(fl_nbits_integer_, FL_NBITS_WAY, , )(const fl_nbits *p) {
     return;
   }
 #endif
-  static const fl_nbits_fn tiles[3][2] = {FL_NBITS_OF(2, 1), FL_NBITS_OF(4, 1), FL_NBITS_OF(8, 1)};
+  static const fl_nbits_fn tiles[3][2] = {{FL_NBITS_(1_2_1), NULL}, FL_NBITS_OF(4, 1), FL_NBITS_OF(8, 1)};
   fl_nbits_walk(p, tiles[p->bits / 4], FL_NBITS_PANELS, FL_NBITS_WIDE);
 }
 

@@ -5,7 +5,10 @@ A file's name must be a plain one, so that it is next to the index; what the ind
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from typing import Any
 
 from ..errors import FormatError, UnsupportedError
@@ -51,6 +54,8 @@ def load_weights(source: Source, budget: Budget) -> dict[str, Array]:
 
 def _file(path: str, file: str, where: str, caller: str, mapped: bool, budget: Budget) -> dict[str, Array]:
     try:
+        if stat.S_ISDIR(os.stat(path).st_mode):  # what is in it, and what else a name might mean, is for callers' paths alone
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         opened = open_source(path, caller=caller, mapped=mapped, budget=budget)
     except FileNotFoundError:
         raise FormatError(f"{where}: {quote(file)} is not there, next to the index") from None

@@ -222,7 +222,7 @@ SHARDS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a shard that is a folder": (index({"a": "x"}, lambda f: (f / "x").mkdir()), "cannot be opened"),
     "a shard whose name is too long": (index({"a": "x" * 300}), "cannot be opened"),
     "a shard that is not there": (index({"a": SHARD}, shard=False), "is not there, next to the index"),
-    "the index itself": (index({"a": NAME}), "is no safetensors file"),
+    "the index itself": (index({"a": NAME}), "is no file of safetensors"),
     "a tensor that a shard lacks": (index({"a": SHARD, "b": SHARD}), "lacks 1 tensors that are said to be in it: 'b'"),
     "a tensor that is not listed": (index({"b": SHARD}), "lacks 1 tensors"),
     "a tensor twice": (index(f'{{"weight_map":{{"a":"{SHARD}","a":"x"}}}}'), "has the key 'a' more than once"),
@@ -233,7 +233,7 @@ SHARDS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a list for the map": (index([SHARD]), "must map names of tensors to names of files"),
     "deep lists": (index('{"weight_map":' + "[" * 100_000), "the index is not valid JSON"),
     "a number of 400 digits": (index(f'{{"weight_map":{HUGE}}}'), "weight_map must map names"),
-    "a shard of another format": (index({"a": "x"}, lambda f: (f / "x").write_bytes(b"\x80\x04.") and None), "is no safetensors"),
+    "a shard of another format": (index({"a": "x"}, lambda f: (f / "x").write_bytes(b"\x80\x04.") and None), "is no file of"),
     "a shard that is cut": (index({"a": "x"}, lambda f: (f / "x").write_bytes(GOOD[:-1]) and None), "truncated?"),
 }  # fmt: skip
 

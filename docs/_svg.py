@@ -23,7 +23,7 @@ COLOURS = {
 
 
 def _style() -> str:
-    """What the names of colours mean: by the system, unless the page around the picture says which."""
+    """Meanings of the names of colours: by the system, unless the page around the picture says which."""
 
     def rules(index: int, where: str = "") -> str:
         return "".join(

@@ -1,4 +1,4 @@
-"""What must hold of the built site: ``python docs/check_site.py site``.
+"""Checks of the built site: ``python docs/check_site.py site``.
 
 Every link leads to a file of it, and to a place in that file; every entry of the reference describes arguments that its signature
 has, and errors by names, which is not so where a docstring was misread.

@@ -38,7 +38,7 @@ def sections(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def misread(docstring: str) -> list[str]:
-    """What the site would take for something else."""
+    """Sections that the site would take for something else."""
     text = inspect.cleandoc(docstring)
     lines = text.split("\n")
     found: list[str] = []
@@ -80,7 +80,7 @@ def misread(docstring: str) -> list[str]:
 
 
 def shown() -> Iterator[tuple[str, object]]:
-    """What the site has an entry for: layers, functions, and what pages of the reference name, with public methods."""
+    """Objects that the site has an entry for: layers, functions, and what pages of the reference name, with public methods."""
     values = [*(f"layers.{name}" for name in fl.layers.__all__), *(f"functional.{name}" for name in fl.functional.__all__)]
     for path in sorted((ROOT / "docs" / "reference").glob("*.md")):
         values += re.findall(r"auto\w+:: fastlayers\.([\w.]+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)

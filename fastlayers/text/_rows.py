@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ class Unfit(Exception):
     """The network does not run on rows of different lengths."""
 
 
-class Rows:
+class Rows(ABC):
     """Rows 0, 1, ..., each a sequence whose cache has `lengths[i]` tokens. For one thread at a time."""
 
     def __init__(self, decoder: Decoder) -> None:
@@ -30,10 +31,11 @@ class Rows:
         self.lengths: list[int] = []
 
     @property
+    @abstractmethod
     def nbytes(self) -> int:
         """Bytes of all caches."""
-        raise NotImplementedError
 
+    @abstractmethod
     def add(self, length: int, most: int, cache: Cache | int = ()) -> None:
         """A new row behind the others.
 
@@ -45,19 +47,20 @@ class Rows:
         Raises:
             LimitError: there is no memory for one more.
         """
-        raise NotImplementedError
 
     def grow(self, i: int, length: int, most: int) -> None:
         """Makes room for that many tokens in a row; errors as of `add`."""
+        return  # nothing, where each row has memory of its own
 
+    @abstractmethod
     def swap(self, i: int, j: int) -> None:
         """Two rows in each other's place."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remove(self, i: int, length: int) -> list[np.ndarray]:
         """Takes a row out; the last one takes its place. Its first tokens, as a cache that nothing changes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def append(self, begin: int, ids: np.ndarray) -> np.ndarray:
         """The logits (n, vocabulary) after the last of ids (n, t) that follow the rows from `begin` on, for which there is room.
 
@@ -65,7 +68,6 @@ class Rows:
             Unfit: the network cannot; nothing has changed.
             Error: as the model raises them; then the rows are as they were.
         """
-        raise NotImplementedError
 
 
 class Together(Rows):

@@ -74,7 +74,7 @@ def test_groups_depthwise_and_other_axes(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_becomes_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a normalization or constants go into the weights."""
+    """Normalizations and constants that go into the weights."""
     made, constants = scaled(0, 0, True)
     for name in "gbmv":
         constants[name] = np.abs(normal(6)) + 1
@@ -87,7 +87,7 @@ def test_what_becomes_float32(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.onnx
 def test_files(tmp_path: Path) -> None:
-    """What is saved has the bytes, and gives the same bits; what is exported dequantizes them."""
+    """A saved file has the bytes, and gives the same bits; what is exported dequantizes them."""
     onnx: Any = pytest.importorskip("onnx")
     reference = pytest.importorskip("onnx.reference")
     big = np.random.default_rng(1).integers(-128, 128, (64, 32, 3, 3)).astype(np.int8)

@@ -60,7 +60,7 @@ def test_one_step_of_a_block(read: str) -> None:
     ids=["causal", "a mask for each query", "a word that is not known"],
 )
 def test_queries_that_are_not_alike(attention: Mapping[str, Any], mask: str) -> None:
-    """What follows is of one step all the same."""
+    """Nodes that follow are of one step all the same."""
     inputs = {"x": (2, 7, 12), "mask": (2, 1, 1, 7), "square": (2, 1, 7, 7)}
     before, after = steps(check(inputs, block("i", attention, mask), CONSTANTS))
     assert before.split().count("Linear") == 3 and "Attention" in before and after.split().count("Linear") == 3

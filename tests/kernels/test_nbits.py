@@ -174,7 +174,7 @@ def test_nothing_of_it(variant: str) -> None:
 
 @pytest.mark.parametrize("bits", [4, 8])
 def test_codes_are_looked_up(bits: int, variant: str) -> None:
-    """Of any rows, to the bit: as integers whose table says that they stand for themselves; sums of integers there are none."""
+    """Codes of any rows, to the bit: integers whose table says that they stand for themselves; there are no sums of integers."""
     table = np.arange(1 << bits, dtype=np.float32) - (1 << bits - 1)
     for block, (n, k), m in itertools.product((16, 32, 128), SIZES, (1, 3, 4, 5, 70)):
         given, x = weights(n, k, bits, block), rows(m, k)

@@ -17,7 +17,7 @@ CROSS, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 
 
 def checked(compiler: list[str], level: str, run: list[str], to: Path, *flags: str) -> str:
-    """What the checks of a level say. -O1: they are compiled in seconds, and are no faster in all otherwise."""
+    """Output of the checks of a level. -O1: they are compiled in seconds, and are no faster in all otherwise."""
     common = ["-O1", "-ffp-contract=fast", "-fno-math-errno", "-Wno-psabi", "-DFL_NO_MODULE", f'-DSOURCE="_{level}.c"']
     files = [f"-I{SOURCES}", f"-I{ROOT / 'tests'}", str(ROOT / "tests/nbits.c"), "-o", str(to), "-lm"]
     command = [*compiler, *common, *flags, *files]

@@ -45,7 +45,7 @@ def compare(file: bytes, given: dict[str, np.ndarray], bound: float = 3e-6) -> N
 
 @pytest.mark.parametrize(("heads", "keys", "values"), [(4, 4, 4), (4, 2, 2), (2, 4, 4), (2, 2, 4), (1, 1, 3), (2, 2, 6)])
 def test_linear_attention(heads: int, keys: int, values: int, variant: str) -> None:
-    """Of fewer heads of queries, or of queries and keys, than of values, too; one step and several, with a state and without."""
+    """Fewer heads of queries, or of queries and keys, than of values, too; one step and several, with a state and without."""
     d, e = 8, 6
     for t, past in ((1, True), (5, True), (5, False)):
         given = {"q": normal(2, t, heads * d) / 3, "k": normal(2, t, keys * d) / 3, "v": normal(2, t, values * e)}

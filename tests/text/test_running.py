@@ -61,7 +61,7 @@ HOW: dict[str, Any] = {"ignore_eos": True, "logprobs": 50, "temperature": 0.9, "
 
 
 def alone(folder: Path, model: fl.Model, given: list[list[int]], count: int) -> list[Any]:
-    """What each gives in a Generator of its own."""
+    """Results of each in a Generator of its own."""
     return [Generator(folder, model=model, cache_bytes=0, batch_size=1).generate(ids, count, **HOW) for ids in given]
 
 
@@ -286,7 +286,7 @@ def test_a_network_that_needs_one_length_runs_row_by_row(folder: Path, model: fl
 
 
 def test_a_network_with_scales_of_whole_arrays(folder: Path) -> None:
-    """What depends on the rest of a batch, or on how a prompt is cut, runs alone and always cut alike."""
+    """A network that depends on the rest of a batch, or on how a prompt is cut, runs alone and always cut alike."""
     graph = network("grouped")._graph
     nodes = list(graph.nodes)
     at = next(i for i, node in enumerate(nodes) if node.outputs == ("qkv0",))

@@ -11,7 +11,7 @@ from fastlayers.graph.ops import DECLARED, Op
 
 
 def declared(op: str) -> Op | None:
-    """How a function of `functional` is recorded; None if it is made of others."""
+    """The recorder of a function of `functional`; None if it is made of others."""
     getattr(fl.functional, op)  # imports its module
     return DECLARED.get(op)
 

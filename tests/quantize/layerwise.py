@@ -24,8 +24,8 @@ def layers(graph: Graph) -> dict[str, tuple[Graph, list[str]]]:
     given = {v.name for v in graph.inputs}
     found = {}
     for pair in pairs:
-        ends = given | {name for other in pairs if other is not pair for name in (other.outputs[0], other.inputs[0]) if name}
-        ends.discard(str(pair.inputs[0]))
+        others = {name for other in pairs if other is not pair for name in (other.outputs[0], other.inputs[0]) if name}
+        ends = (others - {pair.inputs[0]}) | given
         wanted, inside, inputs = [pair.outputs[0]], set(), set()
         while wanted:
             name = wanted.pop()

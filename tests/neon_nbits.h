@@ -1,4 +1,4 @@
-/* Products with weights of few bits against plain loops: rows as whole numbers, sums of integers by every way to multiply that this
+/* Products with weights of few bits against plain loops: rows as integers, sums of integers by every way to multiply that this
  * processor has, and by AMX's tiles in C where the includer has them, whose bits must agree, and exact sums. Included by neon.c and nbits.c. */
 
 /* A number of the weights: all values of `bits` bits, the largest ones often (a product of quads must not saturate). */

@@ -122,7 +122,7 @@ static void check_all_nbits(void) {
         for (int digits = 1; digits <= 3; digits += 2) {
           check_nbits(bits, blocks[i % 4], 1 + i % 3, i % 2 ? 1 : 5, 1 + 23 * (i % 4), kind, i / 4, digits);
           check_nbits(bits, blocks[i % 4], 3, 3, 40, kind, i % 2, digits);
-#ifdef FL_TILES_EMULATED /* around one tile of rows, and more than meet weights taken apart */
+#ifdef FL_TILES_EMULATED /* around one tile of rows, and more than meet weights unpacked */
           check_nbits(bits, blocks[i % 4], 1 + i % 2, 8 + 9 * (i % 3), 130, kind, i % 2, digits);
           check_nbits(bits, blocks[i % 4], 1, i % 2 ? 16 : 67, 16, kind, i % 2, digits);
 #endif

@@ -1,7 +1,7 @@
 /* Products of integers with weights of few bits by AMX's tiles: the integers of nbits_integer.h, added as floats in its order.
  *
- * A tile of rows is lines of bytes where they are. A tile of weights is quads of terms of a panel: of 8 bits where they are, of fewer taken
- * apart, a block of four panels at once for up to FL_AMX_NBITS tiles of rows. A block's sums leave their tiles to be added. The last tile of rows
+ * A tile of rows is lines of bytes where they are. A tile of weights is quads of terms of a panel: of 8 bits where they are, of fewer
+ * unpacked, a block of four panels at once for up to FL_AMX_NBITS tiles of rows. A block's sums leave their tiles to be added. The last tile of rows
  * begins where it has as many as the others, so some of its results are made twice. */
 #include "amx_group.h"
 #include "nbits_parts.h"
@@ -11,7 +11,7 @@
 #pragma GCC optimize("O2")
 #endif
 
-#define FL_AMX_NBITS 4 /* tiles of rows that meet weights taken apart */
+#define FL_AMX_NBITS 4 /* tiles of rows that meet weights unpacked */
 
 static void (*fl_amx_nbits_below)(const fl_nbits *p); /* of few lines */
 

@@ -289,7 +289,7 @@ def nbits_pack_parts(int64_t count, parts):
     cdef PackedBits packed = None
     cdef Packing p
     cdef cnp.ndarray weight, short, wide
-    cdef int64_t size, at = 0, n, zeros = 0
+    cdef int64_t size, at, done = 0, n, zeros = 0
     cdef int bits
     for weight__nbq, scale__nb, zero__nb, bias__n, size, bits, codes__v in parts:
         fits_bits((weight__nbq, scale__nb, zero__nb, bias__n, codes__v), size, bits)
@@ -316,8 +316,9 @@ def nbits_pack_parts(int64_t count, parts):
                 packed.one.codes = packed.codes = copied(codes__v, "nbits_pack")
         elif p.record != packed.one.record or p.blocks != packed.one.blocks:
             return None
-        if at % FL_NBITS_SIDE or at + p.panels > packed.one.panels:
-            raise ArgumentError(f"nbits_pack: a part of {n} columns after {at * FL_PANEL} of {packed.n}: expected multiples of 64")
+        if done % (FL_NBITS_SIDE * FL_PANEL) or done + n > packed.n:
+            raise ArgumentError(f"nbits_pack: a part of {n} columns after {done} of {packed.n}: expected multiples of 64")
+        at, done = done // FL_PANEL, done + n
         p.to = packed.weights + at * p.blocks * p.record
         with nogil:
             parallel_whole(pack_task, &p, p.panels, workers(p.panels, <double>PACK_WORK * p.panels * p.blocks * p.record))
@@ -328,9 +329,8 @@ def nbits_pack_parts(int64_t count, parts):
         if packed.bias != NULL:
             wide = bias__n
             memcpy(packed.bias + at * FL_PANEL, cnp.PyArray_DATA(wide), cnp.PyArray_NBYTES(wide))
-        at += p.panels
-    if packed is None or at != packed.one.panels:
-        raise ArgumentError(f"nbits_pack: parts have {at * FL_PANEL} columns: expected {count}")
+    if packed is None or done != packed.n:
+        raise ArgumentError(f"nbits_pack: parts have {done} columns: expected {count}")
     return packed
 
 

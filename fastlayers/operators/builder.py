@@ -146,7 +146,7 @@ class PythonCall(NamedTuple):
 
 
 class NativeCall(NamedTuple):
-    """A NumPy fallback that a C function does; `call` is what it stands for."""
+    """A C function in place of a NumPy fallback, which is `call`."""
 
     call: PythonCall
     compiled: Any
@@ -173,7 +173,7 @@ class NativeCall(NamedTuple):
 
 
 class NestedCall(NamedTuple):
-    """A branch or a loop whose bodies are bound programs: `step` is what the compiled engine runs, and `name` what it is called.
+    """A branch or a loop whose bodies are bound programs: the compiled engine runs `step`; `name` is its name in reports.
 
     `bodies`: the binding of each, what it is called, and how often it runs in a run (0: unknown).
     """

@@ -209,7 +209,7 @@ class Builder:
 
     def __init__(
         self,
-        pack: Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any],
+        pack: Callable[[Any, str, Callable[[], tuple[Any, ...] | Parts]], Any],
         kernels: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         self.refs: dict[Any, Ref] = {}

@@ -159,6 +159,35 @@ def test_scales_take_two_bytes_where_these_hold_them(mode: int, variant: str) ->
         np.testing.assert_allclose(product(x, given, mode), want, rtol=0, atol=2e-6 * np.abs(want).max())
 
 
+@pytest.mark.without("reference")
+def test_parts_are_packed_as_the_whole(variant: str) -> None:
+    pack = pytest.importorskip("fastlayers.kernels.aot.nbits").nbits_pack_parts
+    if not variant.startswith("aot/"):
+        pytest.skip("packs whole")
+
+    def cut(given: Weights, *ends: int) -> Iterator[Weights]:
+        *arrays, size, bits = given
+        for i, j in itertools.pairwise((0, *ends, len(arrays[0]))):
+            yield *(None if a is None else a[i:j] for a in arrays), size, bits, None
+
+    for (bits, zeros), scale in itertools.product(itertools.product((2, 4, 8), ZEROS), (np.float32, np.float16)):
+        given = weights(331, 200, bits, 32, zeros, scale=scale)
+        x, packed = rows(3, 200), pack(331, cut(given, 64, 256))
+        assert packed.nbytes == dispatch.kernel("nbits_pack")(*given).nbytes
+        for mode in (EXACT, INTEGER):
+            out = np.full((3, 331), np.nan, np.float32)
+            dispatch.kernel("nbits")(x, packed, out, mode, IDENTITY)
+            np.testing.assert_array_equal(out, product(x, given, mode))
+    given[1][300] = 1 + 2.0**-11  # which float16 lacks
+    assert pack(331, cut(given, 64, 256)) is None
+    given[1][300] = 1
+    for count, ends in ((331, (63,)), (303, (64,)), (395, (64,))):
+        with pytest.raises(ArgumentError, match=r"nbits_pack: .*expected"):
+            pack(count, cut(given, *ends))
+    with pytest.raises(ArgumentError, match="parts have 0 columns: expected 331"):
+        pack(331, iter(()))
+
+
 def test_integer_sums_by_hand(variant: str) -> None:
     """127 and -63.5, which becomes -64, times 3 - 2 and 0 - 2, in a block whose step is 1; the next block has a step of 2."""
     numbers = np.full((1, 2, 4), 0b10101010, np.uint8)

@@ -46,8 +46,13 @@ class Binding:
 
     @property
     def outputs(self) -> Sequence[tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Shapes and dtypes; none if the graph runs in stages."""
+        """Shapes and dtypes; none if the graph runs in stages. Where sizes are `counted`, the most that they may be."""
         return self.kept.outputs
+
+    @property
+    def counted(self) -> bool:
+        """Whether every run says how large some of its outputs are."""
+        return self.bound is not None and bool(self.bound.counting)
 
     @property
     def plan(self) -> Plan | None:
@@ -187,7 +192,8 @@ class Segment:
     def _traced(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None], between: Callable[[], object] = bool) -> Trace:
         known = self.known
         form, kernels = known.branches.form, known.variant.kernels
-        return bind(self.graph, specs, values, known.weights.pack, form, known.nest, known.most, between, kernels)
+        counting = bool(self.variant.steps)
+        return bind(self.graph, specs, values, known.weights.pack, form, known.nest, known.most, between, kernels, counting)
 
     def _made_native(self, trace: Trace, between: Callable[[], object] = bool) -> list[str]:
         """Puts C functions in place of NumPy fallbacks that have some, and names the nodes that still run in numpy; those that

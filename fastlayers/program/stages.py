@@ -111,8 +111,14 @@ class Stages:
         binding = part.program.binding(arrays)
         if binding.staged:
             stuck = at + binding.kept.stuck
-            if stuck > at and self.graph.nodes[stuck].op in SIZED:
+            node = self.graph.nodes[stuck]
+            if stuck > at and node.op in SIZED:
                 return self._split(at, stuck)
+            if traits_of(node.op).counts is not None:  # what counts may end a segment
+                reads = (i for i in range(stuck + 1, part.stop) if not self._reads[i].isdisjoint(node.outputs))
+                reader = next(reads, part.stop)
+                if reader < part.stop:
+                    return self._split(at, reader)
             return self._cut(at, part.stop, stuck)
         return self._after(part, binding.run(arrays, None, threads, meter), env)
 
@@ -198,7 +204,7 @@ class Stages:
             known, constants = self.known, self.graph.constants
             fixed = [name in constants for name in node.inputs]
             made = [np.asarray(a) for a in run_node(node, values, fixed, known.variant, known.weights.pack, known.most)]
-            if traits_of(node.op).counts and all(s is None or s.dtype.kind != "O" for s in specs):
+            if traits_of(node.op).counts is not None and all(s is None or s.dtype.kind != "O" for s in specs):
                 self._seen[at] = key, specs
         elif node.op == "Identity":
             made = values

@@ -222,7 +222,7 @@ def _last_two(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _quantize(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """A scale and a zero point for all, or per index of an axis."""
+    """Rows of quantized values, whose scale and zero point are for all, or for each index of another axis."""
     rows, rank = _only_first(w, node, kinds), w.rank_of(node.inputs[0])
     shape = w.shape(node.inputs[1])
     axis = node.attributes.get("axis", 1) % max(rank, 1)

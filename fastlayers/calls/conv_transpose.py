@@ -18,10 +18,11 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ..kernels.table import Activation
-from .geometry import Window, five
+from .conv_choice import forced
+from .geometry import Copy, Window, five
 from .machine import Machine
 
-__all__ = ["Copy", "Part", "Phases", "call", "phases"]
+__all__ = ["Part", "Phases", "call", "phases", "planned"]
 
 # Results of fewer values than this gain less than the calls of several kernels cost.
 _FEWEST = 1 << 13
@@ -39,16 +40,6 @@ class Part(NamedTuple):
     pads: tuple[int, ...]
     start: int
     shape: tuple[int, ...]
-
-
-class Copy(NamedTuple):
-    """From scratch to the result, as the kernel `copy` takes it."""
-
-    shape: tuple[int, ...]
-    x_offset: int
-    x_strides: tuple[int, ...]
-    out_offset: int
-    out_strides: tuple[int, ...]
 
 
 class Phases(NamedTuple):
@@ -145,6 +136,15 @@ def phases(
     return Phases(tuple(taps), tuple(first), (int(stride[1]), int(stride[2])), (steps[0], steps[1]))
 
 
+def planned(
+    window: Window, groups: int, x_last: bool, out_last: bool, x: Sequence[int], weight: Sequence[int], out: Sequence[int]
+) -> tuple[Phases | None, tuple[list[Part], list[Copy], int] | None]:
+    """The phases of a call and what they are made of, for shapes of five axes; None: `conv_transpose` is to do it."""
+    taps, stride, dilation, pads = window.in_three()
+    found = phases(taps, stride, dilation, weight[0], groups) if x_last == out_last and forced() != 0 else None
+    return found, None if found is None else found.plan(x, out, pads, x_last)
+
+
 def call(
     m: Machine,
     window: Window,
@@ -162,8 +162,7 @@ def call(
     x, out = m.view(x, five(x.shape, x_last, axes)), m.view(out, five(out.shape, out_last, axes))
     taps, stride, dilation, pads = window.in_three()
     weight = weight.reshape(*weight.shape[:2], *taps)
-    found = phases(taps, stride, dilation, weight.shape[0], groups) if x_last == out_last else None
-    plan = None if found is None else found.plan(x.shape, out.shape, pads, x_last)
+    found, plan = planned(window, groups, x_last, out_last, x.shape, weight.shape, out.shape)
     if found is None or plan is None:
         packed = m.pack("conv_transpose_pack", lambda: (weight, bias, stride, dilation, groups))
         m.call("conv_transpose", x, packed, out, pads, x_last, out_last, act)

@@ -330,6 +330,8 @@ KINDS: dict[str, int] = {
 }
 
 PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}
+# Ways over the results of a direct convolution, by their numbers in aot/_conv.pxd.
+CONV_WALKS: tuple[str, ...] = ("rows", "swapped", "lines", "inside", "blocks")
 # What is outside an image that is read at any positions.
 BORDERS: dict[str, int] = {"zeros": 0, "border": 1, "reflection": 2}
 

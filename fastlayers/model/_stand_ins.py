@@ -51,7 +51,7 @@ class NoRunner:
 
 
 class Closed:
-    """In the place of a closed model's graph and program."""
+    """A stand-in for the graph and program of a closed model: anything that is asked of it is an error."""
 
     def __getattr__(self, name: str) -> Any:
         raise ArgumentError("the model was closed: load or compile it again")

@@ -132,7 +132,7 @@ def operator(
             b.python(partial(run, n), inputs, outputs, native)
 
         def records(*inputs: Any, **values: Any) -> Any:
-            # The user's rule knows sizes by name, which that of the operator waits for.
+            # The user's rule also takes sizes known by name alone, for which the operator's own rule would wait.
             found = _shapes(name, infer, [None if v is None else v.shape for v in inputs], values)
             shapes = found if isinstance(found, list) else [found]
             made = Call(key, inputs, values).give([(shape, FLOAT32) for shape in shapes])

@@ -576,7 +576,7 @@ class Model:
 
     @classmethod
     def _restored(cls, graph: Graph, options: Options, metadata: Any, device: str, threads: int, about: Any) -> Model:
-        """A model of what a pickle carries."""
+        """A model from the state in a pickle."""
         model = cls(graph, options, metadata, device=device)
         model.num_threads, model._about = threads, about
         return model

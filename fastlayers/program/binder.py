@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import Error, UnsupportedError, ours
 from ..ir.graph import Graph, Node, captured
 from ..operators import INT64, OPERATORS, Spec, View
-from ..operators.builder import ARENA, COUNTER, INPUT, OUTPUT, Buffer, Builder, Ref
+from ..operators.builder import ARENA, COUNTER, INPUT, OUTPUT, Buffer, Builder, Parts, Ref
 from ..operators.calls import copy, has, movable
 from ..operators.families import CONTROL, SEQUENCES
 from ..operators.reference import numpy_step, run_operator
@@ -39,7 +39,7 @@ class Interpret(Exception):
     position = 0
 
 
-Pack = Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]
+Pack = Callable[[Any, str, Callable[[], tuple[Any, ...] | Parts]], Any]
 
 
 Prepare = Callable[[Graph, Mapping[str, np.ndarray], Mapping[str, Spec]], Graph]

@@ -25,7 +25,7 @@ Form = tuple[Segment, list["int | np.ndarray"]]
 
 
 class Body:
-    """A graph among a node's attributes: what it reads of the graphs around it become inputs, and constants its own.
+    """A graph in a node's attributes, made complete: what it reads of the graphs around it becomes its inputs and constants.
 
     Args:
         graph: as the attribute has it.

@@ -161,7 +161,7 @@ class _Branch(_Lowered):
 
 
 class _Rounds(_Lowered):
-    """A loop or a scan: `head` (number of iterations, condition), states, and what else there is."""
+    """A loop or a scan: its `head` (number of iterations, condition), its states, and its further inputs and results."""
 
     made: _Bound
     carried: int

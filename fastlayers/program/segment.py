@@ -18,6 +18,7 @@ from .bindings import LARGEST_KEY, Bindings, Kept, keeping
 from .compiled import bound, native
 from .known import Known
 from .memory import counted
+from .steps import ways
 from .trace import Plan, Trace
 
 if TYPE_CHECKING:
@@ -217,7 +218,8 @@ class Segment:
         with self.variant.bound(), counted(self.known.most):
             trace = self._traced(specs, values)
             self._made_native(trace)
-            return plan(trace)
+            made = plan(trace)
+            return made._replace(ways=ways(made.calls, self.variant.steps))
 
     def _unbound(self, reason: object, position: int, specs: Sequence[Spec]) -> Kept:
         if self.known.native:

@@ -35,6 +35,7 @@ class Plan(NamedTuple):
     arena: int
     nodes: list[Placed]
     links: Sequence[tuple[tuple[int, ...], tuple[int, ...]]] = ()
+    ways: tuple[tuple[int, str], ...] = ()  # which way the kernels of some calls go, in words
 
 
 class Entry(NamedTuple):

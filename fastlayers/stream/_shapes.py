@@ -187,7 +187,7 @@ def _reshape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         places, literal = [i for i, e in enumerate(target) if e == length], True
     for i in places:
         left, right = _same(given[: time.axis], target[:i]), _same(given[time.axis + 1 :], target[i + 1 :])
-        # One -1 on a side is whatever is left there, if the other side fits.
+        # One -1 on a side takes what remains, if the other side agrees.
         if (left is True and right is not False) or (right is True and left is not False):
             at = i
     if at is None:

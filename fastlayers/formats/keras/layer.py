@@ -30,7 +30,7 @@ _IN_FLOAT32 = (
 )  # fmt: skip
 # What a quantizer of Keras does by default.
 _BY_LARGEST = {"value_range": [-127, 127], "epsilon": 1e-07, "output_dtype": "int8"}
-# What is given functions, which a file has as code or as names of what is not in it: Keras itself loads none of them again unless
+# Layers that take functions, which a file stores as code, or as names of code elsewhere: Keras itself loads them only if
 # it is told to trust the file.
 _GIVEN_CODE = ("Lambda", "AssociativeScan", "Cond", "ForiLoop", "JVP", "Map", "Scan", "Switch", "VectorizedMap", "WhileLoop")
 DEEPEST = 32  # layers in layers
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
 
 
 LAYERS: dict[str, Entry] = {}
-OTHERS: dict[str, Entry] = {}  # of what is no class of layers: "operation"
+OTHERS: dict[str, Entry] = {}  # for a node that is no layer: "operation"
 
 
 def not_read(what: str, kind: str) -> str:

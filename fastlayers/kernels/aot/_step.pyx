@@ -84,7 +84,7 @@ cdef Step make_step(fl_step_fn run, const void *plan, size_t bytes, int operands
 
 
 def foreign_step(size_t address, bytes plan, int operands, double work, object keep):
-    """A step of a C function that was compiled elsewhere; see `fl_step_fn`. Nothing is known of what it does with its operands."""
+    """A step of a C function that was compiled elsewhere; see `fl_step_fn`. What it does with its operands is not checked."""
     if operands > MOST:
         raise ValueError(f"step: {operands} operands: expected at most {MOST}")
     return make_step(<fl_step_fn><void *>address, <const char *>plan, len(plan), operands, work, keep)

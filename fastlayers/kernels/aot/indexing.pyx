@@ -5,7 +5,7 @@ What is picked is cut into runs of the result. What is replaced is cut into slic
 done by one thread: one index may come twice, and the order of its updates is that of the positions.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 cimport numpy as cnp
 
@@ -14,7 +14,6 @@ from ._step cimport Step, dims_of, index_error, make_step, run_plan, volume
 from ._once cimport fl_once
 
 from ...errors import ShapeError, UnsupportedError
-from ..table import KINDS
 
 cnp.import_array()
 
@@ -35,7 +34,9 @@ cdef extern from "csrc/indexing.h" nogil:
     void fl_pick_rows(const char *x, const int64_t *rows, int64_t n, int64_t bytes, char *out)
     void fl_scatter_rows(int op, int kind, const char *updates, const int64_t *rows, int64_t n, int64_t bytes, char *out)
     void fl_one_hot(const int64_t *indices, const char *values, int64_t n, int64_t inner, int size, char *out)
-    int64_t fl_found(const char *x, int64_t n, int size, uint64_t mask, int64_t *to)
+    enum:
+        BOOLEANS "FL_BOOL"
+    int64_t fl_found(int kind, const char *x, int64_t n, int64_t *to)
     void fl_unravel(int64_t *at, int64_t count, int axes, const int64_t *shape)
 
 cdef enum:
@@ -368,14 +369,6 @@ def reverse_sequence_step(tuple x, tuple lengths, tuple out, bint batch_first, i
 
 # ---- chosen by conditions: on one thread, since where a row goes depends on all before it ----
 
-# Of each number of table.KINDS, the bytes of an element, and the bits that a value other than 0 has some of: not a float's sign.
-cdef int BYTES[16]
-cdef uint64_t BITS[16]
-for _name, _code in KINDS.items():
-    BYTES[_code] = 1 if _name == "bool" else int(_name.lstrip("uinfloat")) // 8
-    BITS[_code] = ~<uint64_t>0 >> (64 - 8 * BYTES[_code] + <int>("float" in _name))
-
-
 ctypedef struct Found:
     int64_t outer, n, given, bytes   # rows of so many bytes; how many conditions there are
     cnp.npy_intp shape[FL_GRID]
@@ -396,7 +389,7 @@ cdef int run_non_zero(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, out, count."""
     cdef const Found *job = <const Found *>plan
     cdef int64_t *out = <int64_t *>operands[1]
-    cdef int64_t count = fl_found(<const char *>operands[0], job.n, BYTES[job.kind], BITS[job.kind], out)
+    cdef int64_t count = fl_found(job.kind, <const char *>operands[0], job.n, out)
     fl_unravel(out, count, job.axes, <const int64_t *>job.shape)
     (<int64_t *>operands[2])[0] = count
     return 0
@@ -418,7 +411,7 @@ cdef int run_compress(const void *plan, void *const *operands) noexcept nogil:
     cdef int64_t count, slice
     if rows == NULL:
         return -1
-    count = fl_found(<const char *>operands[1], job.given, 1, 255, rows)
+    count = fl_found(BOOLEANS, <const char *>operands[1], job.given, rows)
     for slice in range(job.outer if job.bytes else 0):
         fl_pick_rows(<const char *>operands[0] + slice * job.n * job.bytes, rows, count, job.bytes, <char *>operands[2] + slice * count * job.bytes)
     release(rows)

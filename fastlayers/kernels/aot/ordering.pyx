@@ -4,10 +4,10 @@ the middle of three axes; different elements. Tasks are slices, cut by shapes al
 from libc.stdint cimport int64_t
 cimport numpy as cnp
 
+from ._dtypes cimport fl_bytes_of
 from ._engine cimport alloc, parallel, release, with_scratch, workers
 
 from ...errors import UnsupportedError
-from ..table import KINDS
 
 cnp.import_array()
 
@@ -32,10 +32,6 @@ cdef extern from "csrc/different.h" nogil:
 cdef enum:
     TASK = 16384  # elements of a task, or one slice where that is more
 
-cdef int BYTES[16]
-for _name, _code in KINDS.items():
-    BYTES[_code] = 1 if _name == "bool" else int(_name.lstrip("uinfloat")) // 8
-
 
 ctypedef struct Job:
     const char *x
@@ -49,7 +45,7 @@ ctypedef struct Job:
 
 
 cdef void plan_slices(Job *job, int64_t outer, int64_t n, int64_t inner, int kind, double cost) noexcept:
-    job.outer, job.n, job.inner, job.kind, job.item = outer if inner else 0, n, inner, kind, BYTES[kind]
+    job.outer, job.n, job.inner, job.kind, job.item = outer if inner else 0, n, inner, kind, fl_bytes_of(kind)
     job.slices = max(TASK // max(n * inner, <int64_t>1), <int64_t>1)
     job.tasks = (job.outer + job.slices - 1) // job.slices
     job.work = cost * outer * n * inner
@@ -169,7 +165,7 @@ cdef int plan_unique(Job *job, int64_t x, int source, bint mode) except -1:
     """`mode`: in order, else as they come."""
     if x >= <int64_t>1 << 32:
         raise UnsupportedError(f"unique: {x} elements: expected less than 2^32")
-    job.n, job.kind, job.item, job.last = x, source, BYTES[source], mode
+    job.n, job.kind, job.item, job.last = x, source, fl_bytes_of(source), mode
     job.work = 1000.0 * x
     return 0
 

@@ -9,7 +9,7 @@
 #define FL_INDEXING_H
 #include <stdint.h>
 #include <string.h>
-#include "../made/codes.h"
+#include "dtypes.h"
 #include "once.h"
 
 enum { FL_GRID = 8, FL_OFFSETS = 512 };
@@ -200,8 +200,10 @@ static void fl_one_hot(const int64_t *indices, const char *values, int64_t n, in
     found += (((const T *)x)[i] & (T)mask) != 0;                                                  \
   }                                                                                               \
   break
-/* Positions of those of n elements of `size` bytes that have a bit of the mask; returns how many. Room for n positions. */
-static int64_t fl_found(const char *x, int64_t n, int size, uint64_t mask, int64_t *to) {
+/* Positions of those of n elements of a dtype that are not 0; returns how many. Room for n positions. */
+static int64_t fl_found(int kind, const char *x, int64_t n, int64_t *to) {
+  const int size = fl_bytes_of(kind);
+  const uint64_t mask = ~(uint64_t)0 >> (64 - 8 * size + fl_is_float(kind)); /* not a float's sign */
   int64_t found = 0;
   switch (size) {
   case 1: FL_FOUND(uint8_t);

@@ -93,6 +93,14 @@ def _chosen(kernel: str, shape: Shape, dtype: str = "float32") -> Case:
     )
 
 
+def _cut(shape: Shape, start: int, end: int) -> Case:
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x, bounds = normal(rng, *shape), {"starts": np.array([start]), "ends": np.array([end])}
+        return {"x": x, **bounds, "out": np.zeros(x.size, np.float32), "count": np.zeros(1, np.int64), "itemsize": 4}
+
+    return Case("cut", f"{'x'.join(map(str, shape))} from {start} to {end}", arguments, moved=4.0 * math.prod(shape))
+
+
 CASES: tuple[Case, ...] = (
     _elements((1, 8400, 80), (1, 300, 80), 1),
     _elements((32, 1000), (32, 10), 1),
@@ -111,4 +119,6 @@ CASES: tuple[Case, ...] = (
     _chosen("non_zero", (17, 33), "int64"),
     _chosen("compress", (1, 1000, 4)),
     _chosen("compress", (5, 37, 1), "int16"),
+    _cut((3, 50, 16), 2, -1),
+    _cut((1, 640, 1), -600, 10**9),
 )

@@ -223,6 +223,7 @@ KERNELS: tuple[Kernel, ...] = (
     Kernel("one_hot", "indexing", ("indices__oi", "values", "out__oni", "itemsize"), variants=_HOST),
     Kernel("non_zero", "indexing", ("x", "out", "count", "source"), ("out", "count"), variants=_HOST),
     Kernel("compress", "indexing", ("x__oni", "condition", "out", "count", "itemsize"), ("out", "count"), variants=_HOST),
+    Kernel("cut", "indexing", ("x__oni", "starts__1", "ends__1", "out", "count", "itemsize"), ("out", "count"), variants=_HOST),
     Kernel("reverse_sequence", "indexing", ("x", "lengths", "out", "batch_first", "itemsize"), variants=_HOST),
     Kernel("cast", "movement", ("x", "out", "source", "target")),
     Kernel(

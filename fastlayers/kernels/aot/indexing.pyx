@@ -1,5 +1,6 @@
 """Rows picked, replaced and combined by number along any axes, and classes as vectors: GatherElements, GatherND, ScatterElements,
-ScatterND, OneHot, ReverseSequence; rows that are chosen by conditions: Compress, NonZero. See csrc/indexing.h.
+ScatterND, OneHot, ReverseSequence; rows that are chosen by conditions or between positions: Compress, NonZero,
+Slice. See csrc/indexing.h.
 
 What is picked is cut into runs of the result. What is replaced is cut into slices of the result that no two positions share, and else
 done by one thread: one index may come twice, and the order of its updates is that of the positions.
@@ -416,6 +417,27 @@ cdef int run_compress(const void *plan, void *const *operands) noexcept nogil:
         fl_pick_rows(<const char *>operands[0] + slice * job.n * job.bytes, rows, count, job.bytes, <char *>operands[2] + slice * count * job.bytes)
     release(rows)
     (<int64_t *>operands[3])[0] = count
+    return 0
+
+
+cdef int plan_cut(Found *job, const cnp.npy_intp *x, int64_t out, int64_t itemsize) except -1:
+    job.outer, job.n, job.bytes = x[0], x[1], x[2] * itemsize
+    if out < job.outer * job.n * x[2]:
+        raise ShapeError(f"cut: out has {out} elements: expected {job.outer * job.n * x[2]}")
+    job.work = 50.0 + job.outer * (20 + job.bytes)  # how much is cut out is unknown
+    return 0
+
+
+cdef int run_cut(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, starts, ends, out, count."""
+    cdef const Found *job = <const Found *>plan
+    cdef int64_t start = fl_once(<const int64_t *>operands[1]), end = fl_once(<const int64_t *>operands[2]), count, slice
+    start, end = start + (job.n if start < 0 else 0), end + (job.n if end < 0 else 0)
+    start, end = min(max(start, <int64_t>0), job.n), min(max(end, <int64_t>0), job.n)
+    count = max(end - start, <int64_t>0)
+    for slice in range(job.outer):
+        memcpy(<char *>operands[3] + slice * count * job.bytes, <const char *>operands[0] + (slice * job.n + start) * job.bytes, count * job.bytes)
+    (<int64_t *>operands[4])[0] = count
     return 0
 
 

@@ -42,8 +42,7 @@ cdef enum:
 cdef int64_t _ticks = 0
 
 
-cdef int64_t tick() noexcept:
-    """A number that rises with every run: of two programs, the one with the smaller number has not run for longer."""
+cdef int64_t tick() noexcept:  # a number that rises with every run: of two programs, that with the smaller one has not run for longer
     global _ticks
     _ticks += 1
     return _ticks
@@ -72,8 +71,10 @@ cdef class Bound:
     cdef readonly tuple out_specs  # (shape, dtype) of every output
     cdef public int64_t used, calls  # when it ran last, and how often
     cdef cnp.npy_intp *out_shape  # of all outputs, one after the other
-    cdef int *out_ndim, *out_type
-    cdef int *out_axis, *out_counter  # which size is counted, or -1
+    cdef int *out_ndim
+    cdef int *out_type
+    cdef int *out_axis          # which size is counted, or -1
+    cdef int *out_counter
 
     def __cinit__(self, list chunks, int inputs, tuple outputs, int64_t most, Ledger ledger, int64_t nbytes, int64_t rounds, tuple counted):
         """`chunks`: of every node, in order; `outputs`: (shape, dtype) each; `nbytes`: what is retained besides, for `ledger`; `counted`: of
@@ -401,8 +402,7 @@ cdef class Bound:
                 for i in range(self.outputs):
                     bases[FIRST + self.inputs + i] = cnp.PyArray_DATA(<cnp.ndarray?>outputs[i])
             self.execute(bases, (inputs, outputs) if self.python else None, meter)
-            if self.counting:
-                outputs = self.cut(tuple(outputs), counters)
+            outputs = self.cut(tuple(outputs), counters) if self.counting else outputs
         finally:
             limit_threads(before)
             if bases != few:
@@ -495,8 +495,8 @@ cdef class Runner:
         self.names, self.out_names, self.largest, self.bounds = names, out_names, largest, {}
         self.by_value = bytes([i in by_value for i in range(len(names))]) + b"\0"
 
-    def key(self, list arrays):
-        """Returns the key that binds arrays, as bytes; None where a program does not take them as they are."""
+    def key(self, list arrays, bint plain=False):
+        """Returns the key that binds arrays, as bytes; None where a program does not take them as they are, or, of `plain` ones, at once."""
         cdef char few[KEY_ROOM]
         cdef int64_t length
         cdef bytes made
@@ -506,13 +506,13 @@ cdef class Runner:
             return None
         for i in range(n):
             values[i] = <PyObject *>arrays[i]
-        length = write_key(values, n, self.by_value, self.largest, few, KEY_ROOM, False)
+        length = write_key(values, n, self.by_value, self.largest, few, KEY_ROOM, plain)
         if length < 0:
             return None
         if length <= KEY_ROOM:
             return few[:length]
         made = PyBytes_FromStringAndSize(NULL, length)
-        write_key(values, n, self.by_value, self.largest, PyBytes_AS_STRING(made), length, False)
+        write_key(values, n, self.by_value, self.largest, PyBytes_AS_STRING(made), length, plain)
         return made
 
     def remember(self, bytes key, Bound bound):

@@ -11,7 +11,7 @@ from ...errors import ShapeError
 from ..table import SCATTER
 from .movement import check
 
-__all__ = ["compress", "non_zero", "one_hot", "pick", "reverse_sequence", "scatter"]
+__all__ = ["compress", "cut", "non_zero", "one_hot", "pick", "reverse_sequence", "scatter"]
 
 
 def _rows(
@@ -115,5 +115,17 @@ def compress(x__oni: np.ndarray, condition: np.ndarray, out: np.ndarray, count: 
     Of more conditions than n the first count, those without one are left out; itemsize: bytes of an element.
     """
     found = np.compress(condition.reshape(-1)[: x__oni.shape[1]], x__oni, axis=1)
+    count[0] = found.shape[1]
+    out.reshape(-1)[: found.size] = found.reshape(-1)
+
+
+def cut(
+    x__oni: np.ndarray, starts__1: np.ndarray, ends__1: np.ndarray, out: np.ndarray, count: np.ndarray, itemsize: int
+) -> None:
+    """The first elements of out become x[o, n, i] of n from a start up to an end, [o][count[0]][i].
+
+    Either counts from the end where it is below 0, and is cut off at the size; itemsize: bytes of an element.
+    """
+    found = x__oni[:, slice(int(starts__1[0]), int(ends__1[0]))]
     count[0] = found.shape[1]
     out.reshape(-1)[: found.size] = found.reshape(-1)

@@ -144,13 +144,19 @@ def phases(
     return Phases(tuple(taps), tuple(first), (int(stride[1]), int(stride[2])), (steps[0], steps[1]))
 
 
-def planned(
-    window: Window, groups: int, x_last: bool, out_last: bool, x: Sequence[int], weight: Sequence[int], out: Sequence[int]
-) -> tuple[Phases | None, tuple[list[Part], list[Copy], int] | None]:
-    """The phases of a call and what they are made of, for shapes of five axes; None: `conv_transpose` is to do it."""
+@lru_cache(256)
+def _settled(window: Window, channels: int, groups: int) -> tuple[Any, Any, Any, Any, Phases | None]:
+    """Taps, stride, dilation and pads of a window in three axes, and the phases."""
     taps, stride, dilation, pads = window.in_three()
-    found = phases(taps, stride, dilation, weight[0], groups) if x_last == out_last and forced() != 0 else None
-    return found, None if found is None else found.plan(x, out, pads, x_last)
+    return taps, stride, dilation, pads, phases(taps, stride, dilation, channels, groups)
+
+
+def planned(
+    window: Window, groups: int, x_last: bool, out_last: bool, x: Sequence[int], channels: int, out: Sequence[int]
+) -> tuple[list[Part], list[Copy], int] | None:
+    """The phases of a call, as `Phases.plan` has them, for shapes of five axes; None: `conv_transpose` is to do it."""
+    _, _, _, pads, found = _settled(window, channels, groups)
+    return None if found is None or x_last != out_last or forced() == 0 else found.plan(x, out, pads, x_last)
 
 
 def call(
@@ -168,22 +174,23 @@ def call(
     """The kernel calls of a transposed convolution; x and out may be without a batch. The window's pads are what is cropped."""
     axes = len(window.kernel)
     x, out = m.view(x, five(x.shape, x_last, axes)), m.view(out, five(out.shape, out_last, axes))
-    taps, stride, dilation, pads = window.in_three()
-    weight = weight.reshape(*weight.shape[:2], *taps)
-    found, plan = planned(window, groups, x_last, out_last, x.shape, weight.shape, out.shape)
+    taps, stride, dilation, pads, found = _settled(window, weight.shape[0], groups)
+    plan = planned(window, groups, x_last, out_last, x.shape, weight.shape[0], out.shape)
     if found is None or plan is None:
-        packed = m.pack("conv_transpose_pack", lambda: (weight, bias, stride, dilation, groups))
+        packed = m.pack("conv_transpose_pack", lambda: (weight.reshape(*weight.shape[:2], *taps), bias, stride, dilation, groups))
         m.call("conv_transpose", x, packed, out, pads, x_last, out_last, act)
         return
     parts, copies, size = plan
+    run, _, _, part, pack = m
     scratch = m.temp((size,)) if copies else m.view(out, (size,))
-    for part in parts:
-        packed = m.pack("depthwise_pack", partial(_arguments, found, part.key, weight, bias), part.key)
-        m.call("depthwise", x, packed, m.part(scratch, part.shape, part.start), part.pads, 0, x_last, None, act)
+    for key, around, start, shape in parts:
+        packed = pack("depthwise_pack", partial(_arguments, found, key, weight, bias), key)
+        run("depthwise", x, packed, part(scratch, shape, start), around, 0, x_last, None, act)
     for copy in copies:
-        m.call("copy", scratch, out, *copy, 4)
+        run("copy", scratch, out, *copy, 4)
 
 
 def _arguments(found: Phases, key: Key, weight: np.ndarray, bias: np.ndarray | None) -> tuple[Any, ...]:
     """Arguments of `depthwise_pack` for one phase."""
+    weight = weight.reshape(*weight.shape[:2], *(1,) * (5 - weight.ndim), *weight.shape[2:])
     return found.weights(weight, key), bias, (1, 1, 1), (1, *found.dilation), weight.shape[0]

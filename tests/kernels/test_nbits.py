@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers._codes import CODES, values_of
 from fastlayers.errors import ArgumentError, Error, ShapeError
 from fastlayers.kernels import dispatch
 from fastlayers.kernels.table import NBITS_SUMS, UNARY, Activation
@@ -269,6 +270,24 @@ def test_codes_are_looked_up(bits: int, variant: str) -> None:
     want = by_reference(x, given, EXACT)
     assert np.isnan(want).any() or bits == 8
     np.testing.assert_allclose(product(x, given, EXACT), want, rtol=0, atol=1e-4)
+
+
+@pytest.mark.without("reference")
+def test_codes_that_are_floats_of_eight_bits(variant: str) -> None:
+    """The bits of `linear`: codes of all values, subnormal ones and zeros, and with NaN and infinity; scales of float16, tiny ones
+    and such that are too large to be multiplied by a power of two."""
+    for kind, (n, k), m in itertools.product([name for name in CODES if "8" in name], ((70, 300), (33, 40)), (1, 3, 9)):
+        table, rng = values_of(kind), np.random.default_rng(m)
+        finite = np.flatnonzero(np.isfinite(table)).astype(np.uint8)
+        blocks, x = -(-k // 32), rows(m, k)
+        for every, size in ((False, 1.0), (False, 1e-38), (False, 500.0), (True, 1.0)):
+            numbers = rng.permutation(np.arange(n * blocks * 32) % (256 if every else len(finite))).astype(np.uint8)
+            numbers = (numbers if every else finite[numbers]).reshape(n, blocks, 32)
+            scales = (rng.choice([0.5, 1.5, -2], (n, blocks)) * size).astype(np.float32)
+            w = (table[numbers] * scales[..., None]).reshape(n, -1)[:, :k]
+            want = np.empty((m, n), np.float32)
+            dispatch.kernel("linear")(x, dispatch.kernel("linear_pack")(w.copy(), None), want, None, IDENTITY)
+            np.testing.assert_array_equal(product(x, (numbers, scales, None, None, k, 8, table), EXACT), want, err_msg=kind)
 
 
 def _nan(array: np.ndarray) -> np.ndarray:

@@ -182,7 +182,7 @@ cdef int plan_nbits(Job *job, PackedBits packed, tuple given, int mode, activati
     job.one.m, job.one.pitch, job.one.ldc, job.one.bias = m, packed.k, packed.n, packed.bias
     job.one.chunk = FL_KC if job.level.fine != NULL else FL_FINE
     # In strict precision nothing is rounded to bytes.
-    job.spread = packed.one.codes != NULL and (packed.one.bits != 4 or job.level.width != 16)
+    job.spread = packed.one.codes != NULL and (job.level.width != 16 or (packed.one.bits == 8 and packed.one.factor == 0))
     job.integer = job.level.fine != NULL and packed.one.codes == NULL
     job.one.digits = 1 if mode == INTEGER else 3
     if job.one.digits == 3 and job.integer:
@@ -279,6 +279,28 @@ cdef cnp.ndarray narrowed(cnp.ndarray scale):
     return short if np.array_equal(short, scale) else scale
 
 
+cdef int as_floats(PackedBits packed, cnp.ndarray weight, cnp.ndarray codes) except -1:
+    """Finds out whether all codes that occur are floats of 8 bits: a sign, and 7 bits of exponent and fraction."""
+    cdef const uint8_t *w = <const uint8_t *>cnp.PyArray_DATA(weight)
+    cdef const uint8_t *other
+    cdef cnp.ndarray apart
+    cdef int64_t i, count = cnp.PyArray_SIZE(weight)
+    cdef uint8_t seen
+    code = np.arange(256, dtype=np.uint32)
+    for shift in (20, 21):
+        plain = ((code & 127) << shift | code >> 7 << 31).view(np.float32)
+        with np.errstate(all="ignore"):
+            factor = codes[8] / plain[8]
+            apart = (plain * factor).view(np.uint32) != codes.view(np.uint32)
+        other, seen = <const uint8_t *>cnp.PyArray_DATA(apart), 0
+        for i in range(count):
+            seen |= other[w[i]]
+        if not seen and 1 <= factor <= 2.0**120 and np.frexp(factor)[0] == 0.5:  # the product with a scale is exact
+            packed.one.shift, packed.one.factor = shift, factor
+            return 0
+    return 0
+
+
 def nbits_pack(
     cnp.ndarray weight__nbq, cnp.ndarray scale__nb, cnp.ndarray zero__nb, cnp.ndarray bias__n, int64_t size, int bits,
     cnp.ndarray codes__v=None,
@@ -319,6 +341,8 @@ def nbits_pack_parts(int64_t count, parts):
                 memset(packed.bias, 0, packed.one.panels * FL_PANEL * sizeof(float))
             if codes__v is not None:
                 packed.one.codes = packed.codes = copied(codes__v, "nbits_pack")
+                if bits == 8 and count < 0 and np.abs(scale__nb).max(initial=0) < 128:
+                    as_floats(packed, weight, codes__v)
         elif p.record != packed.one.record or p.blocks != packed.one.blocks:
             return None
         if done % (FL_NBITS_SIDE * FL_PANEL) or done + n > packed.n:

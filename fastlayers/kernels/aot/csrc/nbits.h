@@ -7,6 +7,11 @@
 
 #include "nbits_parts.h"
 
+/* Byte i of every lane, a float of 8 bits, but for p->factor. */
+FL_INLINE vf fl_nbits_float8(const fl_nbits *p, vi v, int i) {
+  return (vf)((vi)((vu)v << (24 - i * 8)) >> (24 - p->shift) & (INT32_MIN | 127 << p->shift));
+}
+
 /* The lowest bits of byte i of every lane, less `z`, which is what `table` has taken away already where there are no zero points. */
 FL_INLINE vf fl_nbits_term(const int bits, const int zeros, vi v, int i, vf z, vf table) {
   const int shift = i * 8;
@@ -82,6 +87,11 @@ FL_INLINE void fl_nbits_codes_of(const int bits, const fl_nbits *p, int64_t k0, 
             continue;
           }
 #endif
+          if (bits == 8 && p->factor != 0) {
+            FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++)
+              vstore(to + i * VW, fl_nbits_float8(p, viload((const int32_t *)from + i * VW), t) * (s[i] * p->factor));
+            continue;
+          }
           for (int i = 0; i < FL_PANEL; i++)
             to[i] = p->codes[from[i * 4 + t % 4] >> (t / 4 * bits) & ((1 << bits) - 1)] * s[i / VW][i % VW];
         }
@@ -207,7 +217,7 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
   const void *origins[4];
   const float *x[4];
   vf total[4][FL_NBITS_MOST];
-  const vf table = p->codes ? vload(p->codes) : fl_nbits_table(bits, zeros); /* codes come here in tables of a vector alone */
+  const vf table = bits < 8 && p->codes ? vload(p->codes) : fl_nbits_table(bits, zeros); /* codes come here in tables of a vector alone */
   FL_UNROLL for (int t = 0; t < panels; t++) {
     from[t] = fl_nbits_at(p, fl_nbits_within(p, j0 + t));
     scales[t] = fl_nbits_scales_at(p, fl_nbits_within(p, j0 + t), side);
@@ -229,7 +239,7 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
       FL_UNROLL for (int t = 0; t < panels; t++) {
         fl_nbits_zeros_of(p, origins[t], block, z + t * (FL_PANEL / VW));
         FL_UNROLL for (int v = 0; v < FL_PANEL / VW; v++)
-          s[t * (FL_PANEL / VW) + v] = fl_nbits_scales(p, scales[t] + at, v * VW);
+          s[t * (FL_PANEL / VW) + v] = fl_nbits_scales(p, scales[t] + at, v * VW) * (bits == 8 && !zeros ? p->factor : 1);
       }
       at += (k - block * p->block) / terms * line;
       for (; k < last; k += terms, at += line)
@@ -238,7 +248,7 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
           vi word = fl_nbits_load(words);
           for (int t = 0; t < terms; t += 4, word = (vi)((vu)word >> bits))
             FL_UNROLL for (int u = 0; u < 4; u++) {
-              const vf w = fl_nbits_term(bits, zeros, word, u, z[v], table) * s[v];
+              const vf w = (bits == 8 && !zeros ? fl_nbits_float8(p, word, u) : fl_nbits_term(bits, zeros, word, u, z[v], table)) * s[v];
               FL_UNROLL for (int r = 0; r < rows; r++) acc[r][v] = vfma(vset(x[r][k + t + u]), w, acc[r][v]);
             }
         }
@@ -272,13 +282,14 @@ FL_NBITS_EXACT(4, 4, 1, 1)
 #endif
 #if VW == 16 /* where a table has the zero point taken away already */
 FL_NBITS_EXACT(1, 4, 0, 4)
+FL_NBITS_EXACT(1, 8, 0, 4) /* floats of 8 bits */
 #endif
 
 static void fl_f32_nbits_exact(const fl_nbits *p) {
 #if VW == 16
-  static const fl_nbits_fn four[2] = FL_NBITS_EACH(4, 0);
-  if (p->kind == FL_NBITS_HALF && p->bits == 4) {
-    fl_nbits_walk(p, four, 4, 4, 4);
+  static const fl_nbits_fn plain[2][2] = {FL_NBITS_EACH(4, 0), FL_NBITS_EACH(8, 0)};
+  if (p->kind == FL_NBITS_HALF && (p->bits == 4 || p->codes)) {
+    fl_nbits_walk(p, plain[p->bits / 8], 4, 4, 4);
     return;
   }
 #endif

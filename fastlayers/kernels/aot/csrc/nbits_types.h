@@ -37,5 +37,7 @@ typedef struct fl_nbits {
   float *out;
   int64_t ldc;
   const float *codes; /* what each number stands for, or NULL: for itself, less the zero point */
+  float factor;       /* of codes that are floats of 8 bits: 0, or what a float32 of a code's sign and its 7 other bits, `shift` further up, is */
+  int shift;          /* multiplied by */
 } fl_nbits;
 #endif

@@ -346,10 +346,11 @@ class _Binder:
 
     def counted(self, at: int, view: View, results: Sequence[Spec]) -> Sequence[Spec]:
         """The most that results may be whose sizes the node's kernels count, where nothing but the caller reads them."""
-        node, _, outs, *_ = self.route.entries[at]
+        node, ins, outs, *_ = self.route.entries[at]
+        unknown = any(n >= 0 and self.known[n] is None for n in ins)  # else there would be no step
         open_ = {i: spec for i, spec in enumerate(results) if i < len(outs) and outs[i] >= 0 and not spec.static}
         counts, counters = OPERATORS[node.op].traits.counts, self.route.counters
-        found = counts(view) if counts is not None and (at in counters or self._counts(node, open_)) else None
+        found = counts(view) if unknown and counts is not None and (at in counters or self._counts(node, open_)) else None
         if found is None or sum(_bytes(spec) for spec in found) > min(COUNTED_BYTES, self.most // 4):
             raise Interpret(f"{view.where}: its output shape depends on input values")
         counter = counters.setdefault(at, len(counters))

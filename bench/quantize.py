@@ -341,8 +341,8 @@ def memory(folder: Path, names: Sequence[str], options: argparse.Namespace) -> N
 
 
 def exact(folder: Path, names: Sequence[str], options: argparse.Namespace) -> None:
-    """Every value of bytes of our network in onnxruntime: the share that is equal, and the largest difference in steps; then the same of
-    each layer with the input that it has in onnxruntime."""
+    """Every value of bytes of our network in onnxruntime: the share that is equal, and the largest difference in steps; then the
+    same of each layer with the input that it has in onnxruntime."""
     import onnxruntime
 
     import fastlayers as fl

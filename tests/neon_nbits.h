@@ -1,4 +1,4 @@
-/* Products with weights of few bits against plain loops: rows as whole numbers, sums of integers by every way to multiply that this
+/* Products with weights of few bits against plain loops: rows as integers, sums of integers by every way to multiply that this
  * processor has, and by AMX's tiles in C where the includer has them, whose bits must agree, and exact sums. Included by neon.c and nbits.c. */
 
 /* A number of the weights: all values of `bits` bits, the largest ones often (a product of quads must not saturate). */
@@ -122,7 +122,7 @@ static void check_all_nbits(void) {
         for (int digits = 1; digits <= 3; digits += 2) {
           check_nbits(bits, blocks[i % 4], 1 + i % 3, i % 2 ? 1 : 5, 1 + 23 * (i % 4), kind, i / 4, digits);
           check_nbits(bits, blocks[i % 4], 3, 3, 40, kind, i % 2, digits);
-#ifdef FL_TILES_EMULATED /* around one tile of rows, and more than meet weights taken apart */
+#ifdef FL_TILES_EMULATED /* around one tile of rows, and more than meet weights unpacked */
           check_nbits(bits, blocks[i % 4], 1 + i % 2, 8 + 9 * (i % 3), 130, kind, i % 2, digits);
           check_nbits(bits, blocks[i % 4], 1, i % 2 ? 16 : 67, 16, kind, i % 2, digits);
 #endif

@@ -348,8 +348,14 @@ class Variant(NamedTuple):
 
     def bound(self) -> Any:
         """A context that binds this thread's packing, planning and running to this variant's level."""
-        driver = engine() if self.name.startswith("aot/") else None
-        return nullcontext() if driver is None else _Bound(driver, self.name.removeprefix("aot/"), self.strict)
+        driver, level = _driver_of(self.name)
+        return nullcontext() if driver is None else _Bound(driver, level, self.strict)
+
+
+@functools.cache  # a layer asks in every call of new sizes
+def _driver_of(variant: str) -> tuple[Any, str]:
+    """The engine and the name of its level; None where the variant is none of its own."""
+    return (engine(), variant.removeprefix("aot/")) if variant.startswith("aot/") else (None, "")
 
 
 class _Bound:

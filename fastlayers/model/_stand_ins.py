@@ -30,7 +30,7 @@ def growing(graph: Graph, program: Program) -> Any:
 
 
 def coded(graph: Graph, options: Options, variant: Variant) -> Any:
-    """The graph of numbers that a graph with strings or maps is; None, as of most models, if it has none, or needs them."""
+    """A graph with strings or maps, rewritten to numbers alone; None if it has neither, as most models, or cannot do without."""
     if not any(node.op in CLASSICAL for node in graph.nodes):
         return None
     from .coded import coded

@@ -102,7 +102,9 @@ def operator(
             given = [None if s is None else s.shape for s in n.inputs]
             given += [None] * (len(tensors) - len(given))
             known = all(s is None or s.static for s in n.inputs)
-            if infer is not None and not known:  # a size that is only a name: nothing is told before the sizes are there
+            if (
+                infer is not None and not known
+            ):  # some sizes are names alone: the user's function is not asked before they are numbers
                 return [Spec(None, first.dtype)] * len(n.node.outputs)
             found = _shapes(name, infer, given, _given(n))
             shapes = found if isinstance(found, list) else [found]

@@ -19,7 +19,7 @@ from ..calls.conv import call
 from ..calls.conv_choice import Convolution, why, why_transposed
 from ..calls.conv_transpose import call as call_transposed
 from ..calls.conv_transpose import planned
-from ..calls.geometry import Window, five, three
+from ..calls.geometry import Window, five
 from ..kernels.reference.conv import convolved, taps_first
 from ..kernels.reference.conv_transpose import transposed as transposed_numbers
 from ..kernels.reference.conv_transpose import transposed_taps
@@ -245,8 +245,8 @@ def _transposed_why(n: View) -> str:
         return ""
     place, _, pads = _transposed(n, x, w)
     x_last, out_last = n.get("x_last", False), n.get("out_last", False)
-    shapes = five(x, x_last), (*w[:2], *three(w[2:])), five(out, out_last)  # type: ignore[arg-type]
-    _, plan = planned(place._replace(pads=pads), n.get("group", 1), x_last, out_last, *shapes)
+    given, made = five(x, x_last), five(out, out_last)  # type: ignore[arg-type]
+    plan = planned(place._replace(pads=pads), n.get("group", 1), x_last, out_last, given, w[0], made)
     return why_transposed(plan is not None)
 
 

@@ -11,7 +11,7 @@ from ..ir.graph import Node
 from ._times import TIME, Kind, Sizes, Time
 from .rewrite import RULES, SIZED, Rewriter, by_steps, sizes_of, where
 
-_FAR = (1 << 31) - 1  # an end from here on is that of the axis
+_FAR = (1 << 31) - 1  # an end this far or farther stands for the axis's own
 
 
 def _constants(rw: Rewriter, node: Node, i: int) -> list[int] | None:

@@ -35,8 +35,8 @@ def weights(
 
 
 def changed(shape: tuple[int, ...], nodes: list[Node], constants: dict[str, np.ndarray], monkeypatch: Any) -> list[str]:
-    """The operators after the pass, whose results must have the bits that they have without it in strict precision; else products may be
-    of whole numbers, and are off by less than 2^-19 of the largest result."""
+    """The operators after the pass, whose results must have the bits that they have without it in strict precision; else products
+    may be of integers, and are off by less than 2^-19 of the largest result."""
     x = np.random.default_rng(0).integers(-3, 3, shape) if nodes[-1].op == "Gather" else normal(*shape)
     whole = graph({"x": (shape, x.dtype)}, nodes, ["y"], constants)
     after = optimize(whole)

@@ -206,7 +206,7 @@ def test_convolutions_of_bfloat16_in_tiles_agree_with_the_reference(emulated: st
 
 
 def test_few_bits_in_tiles_have_the_bits_of_the_level_below(emulated: str) -> None:
-    """Rows around one tile of lines and more than meet weights taken apart, few panels and several, on one thread and two."""
+    """Rows around one tile of lines and more than meet weights unpacked, few panels and several, on one thread and two."""
     before = fl.get_num_threads()
     sizes = ((8, 1, 40), (15, 65, 100), (16, 130, 33), (17, 64, 256), (67, 47, 300), (3, 80, 64))
     kinds = itertools.product((2, 4, 8), (16, 32, 64, 128, 256), ZEROS)

@@ -88,8 +88,8 @@ def strict() -> Any:
     return dispatch.variant()._replace(strict=True).bound()
 
 
-def in_whole_numbers(given: Weights) -> bool:
-    """Whether exact sums are of whole numbers here, not of floats: of few terms floats are added in the same order in strict precision."""
+def in_integers(given: Weights) -> bool:
+    """Whether exact sums are of integers here, not of floats: these, of few terms, are added in strict precision's order."""
     x, few = rows(2, 15), weights(40, 15, given[5], 16)
     with strict():
         floats = product(x, few, EXACT)
@@ -100,11 +100,11 @@ def in_whole_numbers(given: Weights) -> bool:
 def test_exact_sums_are_within_their_bound(variant: str) -> None:
     """Also of rows whose blocks have numbers of very different sizes, tiny and huge ones, and zeros.
 
-    Whole numbers are off by half of a step, which is at most 2^-22 of a block's largest number, and are rounded when sums of blocks
+    Integers are off by half of a step, which is at most 2^-22 of a block's largest number, and are rounded when sums of blocks
     are made and added; floats whenever a term is.
     """
     for given in every():
-        k, whole = given[4], in_whole_numbers(given)
+        k, whole = given[4], in_integers(given)
         with fl.kernels.use("reference"):
             packed = dispatch.kernel("nbits_pack")(*given)
         weight = (packed.numbers__nbt - packed.zero__nb[..., None].astype(np.float64)) * given[1][..., None].astype(np.float64)
@@ -248,8 +248,8 @@ def test_nothing_of_it(variant: str) -> None:
 
 @pytest.mark.parametrize("bits", [4, 8])
 def test_codes_are_looked_up(bits: int, variant: str) -> None:
-    """Codes of any rows, to the bit of sums of floats: integers whose table says that they stand for themselves; there are no sums of
-    integers, and the bits of linear."""
+    """Codes of any rows, to the bit of sums of floats: numbers whose table says that they stand for themselves; there are no sums
+    of integers, and the bits are those of `linear`."""
     table = np.arange(1 << bits, dtype=np.float32) - (1 << bits - 1)
     for block, (n, k), m in itertools.product((16, 32, 128), SIZES, (1, 3, 4, 5, 70)):
         given, x = weights(n, k, bits, block), rows(m, k)

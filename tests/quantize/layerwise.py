@@ -17,8 +17,8 @@ __all__ = ["layers", "session", "steps_apart"]
 
 
 def layers(graph: Graph) -> dict[str, tuple[Graph, list[str]]]:
-    """For each value of bytes of a graph with pairs the graph that makes it, and the names of its inputs: other values of bytes, floats
-    that others are made of, and the graph's own inputs."""
+    """For each value of bytes of a graph with pairs the graph that makes it, and the names of its inputs: other values of bytes,
+    floats that others are made of, and the graph's own inputs."""
     maker = {name: node for node in graph.nodes for name in node.outputs}
     pairs = [node for node in graph.nodes if node.op == "QuantizeLinear"]
     given = {v.name for v in graph.inputs}
@@ -52,8 +52,8 @@ def session(file: bytes) -> Any:
 
 
 def steps_apart(model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """By how many steps each value of bytes differs in onnxruntime, where its layer has the same input in both: what onnxruntime computed
-    before it."""
+    """By how many steps each value of bytes differs in onnxruntime, where its layer has the same input in both: what onnxruntime
+    computed before it."""
     parts = layers(model._graph)
     given = {v.name for v in model._graph.inputs}
     names = sorted({name for _, inputs in parts.values() for name in inputs} - given)

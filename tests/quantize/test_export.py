@@ -165,7 +165,7 @@ def test_onnxruntime_finds_the_same_integers(name: str, tmp_path: Path) -> None:
 @pytest.mark.onnxruntime
 @pytest.mark.parametrize("name", WRITTEN)
 def test_each_layer_of_the_same_input_has_the_integers_of_onnxruntime(name: str) -> None:
-    """Where a result is just between two integers, as floats of normalizations, softmax and GELU may be, it may be one step off."""
+    """But for one step where a result is just between two integers, as floats of normalizations, softmax and GELU may be."""
     small = quantized(name)
     for x in samples(name, 3, 17):
         for value, steps in steps_apart(small, {"x": x}).items():

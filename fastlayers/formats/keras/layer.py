@@ -144,7 +144,7 @@ class Layer:
         self.children: list[tuple[str, Layer]] = []
         found = LAYERS.get(self.kind)
         operation = str(data.get("module", "")).startswith(("keras.src.ops", "keras.ops")) or (
-            # Without a module: operations have nothing to train, not even the word.
+            # Without a module: configurations of operations have no "trainable".
             "module" not in data and "trainable" not in self.config and "layers" not in self.config and self.kind != "InputLayer"
         )
         # In HDF5 nothing tells operations from layers of the same name but that these have a dtype policy.

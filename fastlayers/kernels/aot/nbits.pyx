@@ -43,7 +43,7 @@ cdef struct Job:
     const fl_kernels *level
     fl_nbits one
     int64_t k, n, row_tasks, col_tasks, width
-    bint integer          # rows are whole numbers, of so many bytes as one.digits says
+    bint integer          # rows are integers, of so many bytes as one.digits says
     bint spread           # codes that no register holds: a block of K of them becomes floats, whatever the number of rows
     int code
     float a, b

@@ -1,12 +1,17 @@
-/* Products of whole numbers with weights of few bits by AMX's tiles: the integers of nbits_integer.h, added as floats in its order.
+/* Products of integers with weights of few bits by AMX's tiles: the integers of nbits_integer.h, added as floats in its order.
  *
- * A tile of rows is lines of bytes where they are. A tile of weights is quads of terms of a panel: of 8 bits where they are, of fewer taken
- * apart, a block of four panels at once for up to FL_AMX_NBITS tiles of rows. A block's sums leave their tiles to be added. The last tile of rows
+ * A tile of rows is lines of bytes where they are. A tile of weights is quads of terms of a panel: of 8 bits where they are, of fewer
+ * unpacked, a block of four panels at once for up to FL_AMX_NBITS tiles of rows. A block's sums leave their tiles to be added. The last tile of rows
  * begins where it has as many as the others, so some of its results are made twice. */
 #include "amx_group.h"
 #include "nbits_parts.h"
 
-#define FL_AMX_NBITS 4 /* tiles of rows that meet weights taken apart */
+#if !defined(__clang__) /* as short as can be: vectors are written as such */
+#pragma GCC push_options
+#pragma GCC optimize("O2")
+#endif
+
+#define FL_AMX_NBITS 4 /* tiles of rows that meet weights unpacked */
 
 static void (*fl_amx_nbits_below)(const fl_nbits *p); /* of few lines */
 
@@ -80,11 +85,12 @@ static FL_TILED void fl_amx_nbits(const fl_nbits *p) {
       for (int64_t block = 0; block < p->blocks; block++) {
         const uint8_t *w = fl_nbits_at(p, j) + block * step;
         if (p->bits < 8) {
-          for (int64_t t = 0; t < quads; t++) {
-            const int64_t per = 8 / p->bits, shift = t % per * p->bits;
-            for (int64_t b = 0; b < line; b++)
-              apart[t * line + b] = (uint8_t)(w[t / per * line + b] >> shift & ((1 << p->bits) - 1));
-          }
+          const vu mask = (vu)vseti(p->bits == 4 ? 0x0f0f0f0f : 0x03030303);
+          for (int64_t t = 0, per = 8 / p->bits; t < quads; t++)
+            for (int64_t b = 0; b < line; b += 4 * VW) {
+              const vu words = (vu)viload((const int32_t *)(const void *)(w + t / per * line + b));
+              vistore((int32_t *)(void *)(apart + t * line + b), (vi)(words >> (uint32_t)(t % per * p->bits) & mask));
+            }
           w = apart;
         }
         for (int64_t at = i0, u = 0; at < end; at += rows, u++) {
@@ -102,3 +108,7 @@ static FL_TILED void fl_amx_nbits(const fl_nbits *p) {
   }
   fl_tile_release();
 }
+
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif

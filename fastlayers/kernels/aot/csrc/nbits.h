@@ -1,7 +1,7 @@
 /* Products with weights of 2, 4 or 8 bits that stay packed (nbits_types.h); ../../README.md says what is summed in which order.
  *
  *   exact    weights become floats in registers: (q - zero) * scale, rounded once, as `panels` writes them for products of many rows
- *   integer  rows are whole numbers with a step a block: of one byte, or of three, which hold what floats do; sums of bytes are exact
+ *   integer  rows are integers with a step a block: of one byte, or of three, which hold what floats do; sums of bytes are exact
  *
  * Bits, rows and whether there are zero points are constants of each tile: nbits_integer.h. */
 
@@ -32,9 +32,9 @@ FL_INLINE vf fl_nbits_table(const int bits, const int zeros) {
 }
 
 /* The weights of `klen` terms from k0 on (of a chunk: k0 is a multiple of 16) as floats, panels [klen][16] of n columns. */
-FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
+FL_INLINE void fl_nbits_panels_of(const int bits, const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
   const int terms = 32 / bits;
-  const vf table = fl_nbits_table(bits, zeros);
+  const vf table = fl_nbits_table(bits, 1);
   for (int64_t j = 0; j * FL_PANEL < p->n; j++) {
     const int64_t side = fl_nbits_side(p, j), line = side * 64, step = side * p->record;
     const uint8_t *panel = fl_nbits_at(p, j), *scales = fl_nbits_scales_at(p, j, side);
@@ -51,7 +51,7 @@ FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbit
           vi v = viload((const int32_t *)from + i * VW);
           for (int t = 0; t < terms; t += 4, v = (vi)((vu)v >> bits)) /* not unrolled where that takes much code */
             FL_UNROLL for (int u = 0; u < 4; u++)
-              vstore(to + (t + u) * FL_PANEL + i * VW, fl_nbits_term(bits, zeros, v, u, z[i], table) * s[i]);
+              vstore(to + (t + u) * FL_PANEL + i * VW, fl_nbits_term(bits, 1, v, u, z[i], table) * s[i]);
         }
       for (int t = 0; k < end; k++, t++, to += FL_PANEL) /* the last terms: less than a group */
         for (int i = 0; i < FL_PANEL; i++) {
@@ -94,13 +94,12 @@ static void fl_f32_nbits_panels(const fl_nbits *p, int64_t k0, int64_t klen, flo
     p->bits == 8 ? fl_nbits_codes_of(8, p, k0, klen, to) : fl_nbits_codes_of(4, p, k0, klen, to);
     return;
   }
-  const int zeros = p->kind != FL_NBITS_HALF;
   if (p->bits == 8)
-    fl_nbits_panels_of(8, 1, p, k0, klen, to);
+    fl_nbits_panels_of(8, p, k0, klen, to);
   else if (p->bits == 4)
-    zeros ? fl_nbits_panels_of(4, 1, p, k0, klen, to) : fl_nbits_panels_of(4, 0, p, k0, klen, to);
+    fl_nbits_panels_of(4, p, k0, klen, to);
   else
-    fl_nbits_panels_of(2, 1, p, k0, klen, to);
+    fl_nbits_panels_of(2, p, k0, klen, to);
 }
 
 /* The step of a block of three bytes a number, a power of two from 2^-126 on, and what a step is of 1. Its largest number becomes no more
@@ -117,7 +116,7 @@ FL_INLINE float fl_nbits_step_of_three(float largest, float *by) {
   return step;
 }
 
-/* m rows of k floats as whole numbers, in blocks: see fl_nbits. A block whose largest value is not finite has the step NaN; one of bytes
+/* m rows of k floats as integers, in blocks: see fl_nbits. A block whose largest value is not finite has the step NaN; one of bytes
  * whose step would be subnormal is zeros. */
 static void fl_f32_nbits_rows(const float *x, int64_t m, int64_t k, int64_t block, int32_t zero, int digits, int8_t *q, float *steps,
                               float *sums, int32_t *starts) {

@@ -7,7 +7,7 @@
  * i has term 4 s + i of the group in its bits from s * bits on. So the byte i of every column, shifted, are the weights of four
  * neighbouring terms as the instructions that multiply quads of bytes want them, and a lane is a column everywhere.
  *
- * Rows are floats, or whole numbers with a step for each block: of one byte, or of three, digits to the base 256 from -128 to 127, of which
+ * Rows are floats, or integers with a step for each block: of one byte, or of three, digits to the base 256 from -128 to 127, of which
  * each is a line of bytes, the lowest first. */
 #ifndef FL_NBITS_TYPES_H
 #define FL_NBITS_TYPES_H

@@ -173,7 +173,7 @@ def test_programs_go_when_they_are_dropped(kind: str) -> None:
 
 
 def layers_of(count: int) -> Graph:
-    """Layers that differ in weights alone, but for one with another activation, one without a bias, one with another's weights."""
+    """Layers that differ in weights alone, but for another activation, one without a bias, and one with another's weights."""
     nodes, constants, x = [], {}, "x"
     for i in range(count):
         constants |= {f"w{i}": normal(8, 8, seed=i), f"b{i}": normal(8, seed=i), f"g{i}": normal(8, seed=i + 50)}

@@ -66,13 +66,13 @@ DIRECTIVES = {
 }
 # Driver modules that compute, of many types, and weights for Winograd: as fast without -O3's other copies of loops, at half to
 # two thirds of the size (of `ordering`, TopK of a hundred of a thousand takes 1.2 of the time; argmax and less of TopK, 1.0).
-VECTORIZED = {"binary", "functions", "ordering", "winograd"}
+VECTORIZED = {"binary", "functions", "indexing", "ordering", "reduce", "suppression", "winograd"}
 # What binds, checks and packs, once for many runs, or answers Python, and drivers whose loops are the levels': as short as it
 # can be.
 SHORT = {
     "_elementwise", "_fit", "_nested", "_plan", "_step", "activation", "adaptive", "attention", "classical", "conv",
     "conv_transpose", "depthwise", "fft", "linear_attention", "matmul", "movement", "nbits", "norm", "pooling", "qconv",
-    "qmatmul", "quantize", "recurrent", "reduce", "rotary", "run", "scores", "softmax", "time_pooling", "tree",
+    "qmatmul", "quantize", "recurrent", "rotary", "run", "scores", "softmax", "time_pooling", "tree",
 }  # fmt: skip
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "lockstep.c", "memory.c"]}

@@ -127,6 +127,7 @@ class Traits(NamedTuple):
             an operator whose kernels count them into `Builder.counter` (None where these inputs have none); or None.
         volatile: never folded (random values).
         limited: its results are never below -1 or above 1.
+        by_sizes: which kernels it calls, and how, follows from sizes and attributes: of constants from nothing else.
         shape_only: `run` needs the inputs' specs alone, not their values (Shape, Size).
         why: what decided which of several algorithms its kernels run, for reports; None: there is one.
     """
@@ -153,6 +154,7 @@ class Traits(NamedTuple):
     counts: Callable[[View], Sequence[Spec] | None] | None = None
     volatile: bool = False
     limited: bool = False
+    by_sizes: bool = False
     shape_only: bool = False
     why: Callable[[View], str] | None = None
 

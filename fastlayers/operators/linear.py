@@ -262,6 +262,7 @@ register(
         weights=(1, 2),
         halves=(1,),
         scaling=_ROWS,
+        by_sizes=True,
     ),
 )
 

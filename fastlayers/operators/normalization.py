@@ -305,8 +305,9 @@ def layer_norm_lower(n: View, b: Builder) -> Any:
     return True
 
 
-register("LayerNormalization", layer_norm_infer, layer_norm_run, layer_norm_lower, Traits(time="from_axis", work="elements"))
-register("RMSNormalization", layer_norm_infer, rms_norm_run, layer_norm_lower, Traits(time="from_axis", work="elements"))
+_LAST = Traits(time="from_axis", work="elements", by_sizes=True)
+register("LayerNormalization", layer_norm_infer, layer_norm_run, layer_norm_lower, _LAST)
+register("RMSNormalization", layer_norm_infer, rms_norm_run, layer_norm_lower, _LAST)
 
 
 def _groups(n: View, x: Shape, channels: int) -> int:

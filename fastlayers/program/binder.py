@@ -265,8 +265,8 @@ class _Binder:
                 if number >= 0:
                     self.known[number] = None
             own = {} if old is None else old.own
-            if not self.like_another(at, own):
-                self.node(at, own)
+            if not self.like_another(at, own, old):
+                self.node(at, own, old)
             new = records[at]
             if ((old is not None and old.effects) or (new is not None and new.effects)) and _parts(old) != _parts(new):
                 return None
@@ -298,8 +298,8 @@ class _Binder:
 
     # ---- a node -----------------------------------------------------------------------------------------------------
 
-    def node(self, at: int, own: Mapping[int, Buffer] = MappingProxyType({})) -> None:
-        """Binds a node. `own`: the buffers of its outputs in the earlier binding."""
+    def node(self, at: int, own: Mapping[int, Buffer] = MappingProxyType({}), old: Record | None = None) -> None:
+        """Binds a node. `own`: the buffers of its outputs in the earlier binding, of which `old` is the record."""
         node, ins, outs, _, _, nested = self.route.entries[at]
         operator = OPERATORS.get(node.op) if nested is None else nested()
         if operator is None:
@@ -342,14 +342,19 @@ class _Binder:
         self.between()
         key = self.kind(at)
         if key is not None:
-            self.patterns[key] = pattern(builder, made, ins, outs)
+            self.patterns[key] = pattern(builder, made, self.variables(ins), outs, old)
+
+    def variables(self, ins: Sequence[int]) -> list[int]:
+        """The inputs of a node, without those that are constants."""
+        return [_NONE if n >= 0 and self.fixed[n] else n for n in ins]
 
     def counted(self, at: int, view: View, results: Sequence[Spec]) -> Sequence[Spec]:
         """The most that results may be whose sizes the node's kernels count, where nothing but the caller reads them."""
-        node, _, outs, *_ = self.route.entries[at]
+        node, ins, outs, *_ = self.route.entries[at]
+        unknown = any(n >= 0 and self.known[n] is None for n in ins)  # else there would be no step
         open_ = {i: spec for i, spec in enumerate(results) if i < len(outs) and outs[i] >= 0 and not spec.static}
         counts, counters = OPERATORS[node.op].traits.counts, self.route.counters
-        found = counts(view) if counts is not None and (at in counters or self._counts(node, open_)) else None
+        found = counts(view) if unknown and counts is not None and (at in counters or self._counts(node, open_)) else None
         if found is None or sum(_bytes(spec) for spec in found) > min(COUNTED_BYTES, self.most // 4):
             raise Interpret(f"{view.where}: its output shape depends on input values")
         counter = counters.setdefault(at, len(counters))
@@ -369,20 +374,25 @@ class _Binder:
         return all(outputs.count(name) <= 1 for name in names) and names.isdisjoint(reads)
 
     def kind(self, at: int) -> Any:
-        """The key of nodes that are lowered alike, in `again`; None if that cannot be told, or an input is known."""
+        """The key of nodes that are lowered alike, in `again`; None if that cannot be told, or an input is known whose values say
+        how.
+        """
         number = -1 if self.anew or at in self.route.counters else self.route.kinds[at]
         if number < 0:
             return None
         specs, known = self.specs, self.known
         key: list[Any] = [number]
         for n in self.route.entries[at].ins:
-            if n >= 0 and known[n] is not None:
+            if n < 0 or known[n] is None:
+                key.append(specs[n] if n >= 0 else None)
+            elif self.fixed[n] and OPERATORS[self.route.entries[at].node.op].traits.by_sizes:
+                key.append((specs[n],))
+            else:
                 return None
-            key.append(specs[n] if n >= 0 else None)
         return tuple(key)
 
-    def like_another(self, at: int, own: Mapping[int, Buffer]) -> bool:
-        """Binds a node as one that is like it, if there has been one."""
+    def like_another(self, at: int, own: Mapping[int, Buffer], old: Record | None) -> bool:
+        """Binds a node as one that is like it, if there has been one. `old`: its record in the earlier binding."""
         key = self.kind(at)
         like = None if key is None else self.patterns.get(key)
         if like is None:
@@ -390,7 +400,7 @@ class _Binder:
         node, ins, outs, *_ = self.route.entries[at]
         _, *sizes = like.record.placed  # type: ignore[misc]
         placed = Placed(node, *sizes)
-        made = self.records[at] = repeated(self.builder, like, placed, ins, outs, own)
+        made = self.records[at] = repeated(self.builder, like, placed, self.variables(ins), outs, own, old)
         if made is None:
             return False
         for number, spec in zip(outs, placed.outputs, strict=False):

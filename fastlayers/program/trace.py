@@ -13,7 +13,7 @@ from ..ir.graph import Graph, Node
 from ..operators import Spec
 from ..operators.builder import ARENA, OUTPUT, AnyCall, Buffer, Call, Ref
 
-__all__ = ["Entry", "Placed", "Plan", "Record", "Repeat", "Route", "Trace", "settled"]
+__all__ = ["Entry", "Placed", "Plan", "Record", "Repeat", "Route", "Trace", "plain", "settled"]
 
 
 class Placed(NamedTuple):
@@ -139,14 +139,18 @@ class Route:
         numbers: dict[Any, int] = {}
         return [
             numbers.setdefault((node.op, len(ins), *[n < 0 for n in outs], *sorted(node.attributes.items())), len(numbers))
-            if all(isinstance(value, _PLAIN) for value in node.attributes.values())
+            if all(map(plain, node.attributes.values()))
             else -1
             for node, ins, outs, *_ in self.entries
         ]
 
 
-# What a kind's attributes may be. No sequences: what they hold may be anything.
-_PLAIN = (bool, int, float, str)
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def plain(value: Any) -> bool:
+    """Whether it is a number, a word, None, or a tuple of such: equal ones mean the same."""
+    return isinstance(value, _PLAIN) or (isinstance(value, tuple) and all(map(plain, value)))
 
 
 class Trace:

@@ -181,3 +181,45 @@ def test_from_many_threads_at_once() -> None:
         arrays = [normal(40, 6, seed=seed) for seed in range(40)]
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda x: check(made, x), arrays * 5))
+
+
+def test_what_is_known_beforehand_needs_no_step(variant: str) -> None:
+    constants = {
+        "b": np.array([[[0, 0, 1, 1], [0, 0, 2, 2]]], np.float32),
+        "s": np.float32([[[0.5, 0.6]]]),
+        "m": [5],
+        "u": [3, 1, 3],
+    }
+    nodes = [node("y = NonMaxSuppression(b, s, m)"), node("v = Unique(u)"), node("z = Relu(x)")]
+    y, v, z = run(program(graph({"x": ("n",)}, nodes, ["y", "v", "z"], constants)), normal(4))
+    assert y.tolist() == [[0, 0, 1]] and v.tolist() == [1, 3] and z.shape == (4,)
+
+
+def test_slices_between_positions_that_only_a_run_knows(variant: str) -> None:
+    nodes = [node("a = Neg(p)"), node("b = Neg(q)"), node("y = Slice(x, a, b, axis)"), node("z = Relu(y)")]
+    vector = ((1,), INT)
+    for outputs in (["y"], ["z"]):
+        made = program(graph({"x": ("n", "m", "k"), "p": vector, "q": vector}, nodes, outputs, {"axis": [1]}))
+        made.by_value = ()
+        x = np.abs(normal(2, 7, 3))
+        for p, q in ((0, 7), (-2, -5), (1, 99), (-9, -20), (5, 2), (-3, -3), (99, -99), (7, 1)):
+            (y,) = run(made, x, np.array([p]), np.array([q]))
+            np.testing.assert_array_equal(y, x[:, -p:-q])
+
+
+def test_values_that_are_new_again_and_again(variant: str) -> None:
+    """A body whose inputs say where it reads is bound to their sizes once they are always other ones."""
+    body = graph({"i": ((), INT), "go": ((), BOOL)}, [
+        node("s = Gather(starts, i)"), node("e = Gather(ends, i)"),
+        node("s1 = Unsqueeze(s, zero)"), node("e1 = Unsqueeze(e, zero)"),
+        node("b = Slice(x, s1, e1, zero)"), node("m = ReduceSum(b, zero)", keepdims=0), node("on = Identity(go)"),
+    ], ["on", "m"], {"zero": [0]})  # fmt: skip
+    inputs = {"x": ("n", 3), "starts": (("k",), INT), "ends": (("k",), INT), "count": ((), INT)}
+    made = program(graph(inputs, [node("y = Loop(count, -)", body=body)], ["y"]))
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        x, starts, ends = normal(20, 3), *np.sort(rng.integers(0, 20, (2, 5)), axis=0)
+        (y,) = run(made, x, starts, ends, np.array(5))
+        np.testing.assert_allclose(y, [x[a:b].sum(0) for a, b in zip(starts, ends, strict=True)], rtol=0, atol=1e-5)
+    (form,) = made.stages.bodies.values()[0].forms
+    assert not form[0].by_value and len(form[0].bindings) == 1

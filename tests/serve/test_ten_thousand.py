@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def ask(server: Server, i: int) -> None:
-    """Request number i: vectors, and completions whole, streamed, and left half-way; of texts and lengths that never come again."""
+    """Request number i: vectors, or a completion, whole, streamed, or left half-way; of a text that never comes again."""
     rng = np.random.default_rng(i)
     text = " ".join(f"{word}" for word in rng.choice(["cat", "dog", "the", "asks", str(i)], rng.integers(1, 40)))
     given: dict[str, Any] = {"model": "gen", "prompt": text, "max_tokens": int(rng.integers(1, 12)), "seed": i}
@@ -58,11 +57,11 @@ def test_memory_is_flat(server: Server) -> None:
         numbers = iter(range(start, start + PART))
 
         def client(numbers: Iterator[int] = numbers) -> None:
-            for i in numbers:  # a range's iterator gives each number to one thread
-                try:
+            try:
+                for i in numbers:  # a range's iterator gives each number to one thread
                     ask(server, i)
-                except Exception as fault:
-                    faults.append(f"{i}: {fault!r}")
+            except Exception as fault:
+                faults.append(repr(fault))
 
         workers = [threading.Thread(target=client) for _ in range(CLIENTS)]
         for worker in workers:

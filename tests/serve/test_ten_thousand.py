@@ -72,6 +72,6 @@ def test_memory_is_flat(server: Server) -> None:
         assert not faults, faults[:3]
         told.append(levels(server.process.pid))
     print([f"{part['Rss MB']:.1f} MB, {part['files']:.0f} files" for part in told])
-    for level, more in (("Rss MB", MORE), ("Pss MB", MORE), ("files", 8), ("threads", 8)):
+    for level, more in (("Rss MB", MORE), ("files", 8), ("threads", 8)):  # Pss changes with what other processes share
         values = [part[level] for part in told]
         assert max(values[1:]) <= values[0] + more, (level, values)

@@ -22,12 +22,12 @@ from ..kernels.table import KERNELS
 from ._base import FLOAT32, Spec, View
 
 __all__ = [
-    "ARENA", "CONSTANT", "INPUT", "OUTPUT", "POSITIONS", "AnyCall", "Buffer", "Builder", "Call", "NativeCall", "NestedCall",
-    "Parts", "PythonCall", "Ref", "contiguous",
+    "ARENA", "CONSTANT", "COUNTER", "INPUT", "OUTPUT", "POSITIONS", "AnyCall", "Buffer", "Builder", "Call", "NativeCall",
+    "NestedCall", "Parts", "PythonCall", "Ref", "contiguous",
 ]  # fmt: skip
 
-# Where a buffer is: in the arena of one run, in a caller's input, in a fresh output, or in the program.
-ARENA, INPUT, OUTPUT, CONSTANT = range(4)
+# Where a buffer is: in the arena of one run, in a caller's input, in a fresh output, in the program, or what a run counts.
+ARENA, INPUT, OUTPUT, CONSTANT, COUNTER = range(5)
 POSITIONS = {kernel.name: kernel.arrays for kernel in KERNELS}
 # Of a kernel's arrays whose names tell their axes (see `kernels.table`): position, name, axes. What broadcasts is not among them.
 _AXES: dict[str, list[tuple[int, str, str]]] = {
@@ -54,7 +54,7 @@ _numbers = itertools.count()
 
 
 class Parts:
-    """Arguments of `nbits_pack`, made a part after the other: what a whole matrix takes on the way is never there.
+    """Arguments of `nbits_pack` that are made a part after the other: what a whole matrix takes on the way is never there.
 
     Args:
         count: rows of all parts, of which each but the last one has a multiple of 64.
@@ -146,7 +146,7 @@ class PythonCall(NamedTuple):
 
 
 class NativeCall(NamedTuple):
-    """A NumPy fallback that a C function does; `call` is what it stands for."""
+    """A C function in place of a NumPy fallback, which is `call`."""
 
     call: PythonCall
     compiled: Any
@@ -173,7 +173,7 @@ class NativeCall(NamedTuple):
 
 
 class NestedCall(NamedTuple):
-    """A branch or a loop whose bodies are bound programs: `step` is what the compiled engine runs, and `name` what it is called.
+    """A branch or a loop whose bodies are bound programs: the compiled engine runs `step`; `name` is its name in reports.
 
     `bodies`: the binding of each, what it is called, and how often it runs in a run (0: unknown).
     """
@@ -205,6 +205,7 @@ class Builder:
         overs: of buffers that the node has made, which ones' memory they may take.
         own: the buffer that was made for each output of the node.
         nbytes: what was packed for this binding alone takes.
+        counter: where a node whose results' size is counted writes it, an int64; None for others (see `Traits.counts`).
     """
 
     def __init__(
@@ -219,6 +220,7 @@ class Builder:
         self.overs: list[tuple[Buffer, Buffer]] = []
         self.own: dict[int, Buffer] = {}
         self.nbytes = 0
+        self.counter: Ref | None = None
         self._pack, self._kernels = pack, kernels
         self._number = 0
         self._view: View

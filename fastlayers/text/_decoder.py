@@ -66,7 +66,7 @@ class Decoder:
             count = config.size("num_attention_heads") or config.size("n_head")
             d = config.size("head_dim") or (width // count if width and count else None)
         if not heads or not d:
-            raise UnsupportedError(f"{what}: {name} has shape {tuple(shape)}: config.json does not tell it either")
+            raise UnsupportedError(f"{what}: {name} has shape {tuple(shape)}: the folder's configuration does not tell it either")
         return heads, d
 
     def empty(self) -> list[np.ndarray]:

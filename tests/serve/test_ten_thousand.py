@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def ask(server: Server, i: int) -> None:
-    """Request number i: vectors, or a completion, whole, streamed, or left half-way; of a text that never comes again."""
+    """Request number i: vectors; completions whole, streamed, left half-way; of texts and lengths that never come again."""
     rng = np.random.default_rng(i)
     # Of few words: the package tokenizers retains what it made of the last 10,000 (3 MB).
     text = " ".join(rng.choice(["cat", "dog", "the", "asks", "zebra", "answer"], rng.integers(1, 40)))
@@ -58,11 +58,12 @@ def test_memory_is_flat(server: Server) -> None:
         numbers = iter(range(start, start + PART))
 
         def client(numbers: Iterator[int] = numbers) -> None:
+            i = start
             try:
                 for i in numbers:  # a range's iterator gives each number to one thread
                     ask(server, i)
             except Exception as fault:
-                faults.append(repr(fault))
+                faults.append(f"{i}: {fault!r}")
 
         workers = [threading.Thread(target=client) for _ in range(CLIENTS)]
         for worker in workers:

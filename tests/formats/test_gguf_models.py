@@ -202,6 +202,19 @@ def test_matrices_are_packed_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch
         np.testing.assert_array_equal(found[name], array)
 
 
+def test_many_rows_of_a_table_and_none(tmp_path: Path) -> None:
+    """Rows are read some at a time from a file; ids that it lacks are named."""
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf(tensors("Q4_0"), METADATA))
+    model, many = fl.load(path), np.random.default_rng(0).integers(0, WORDS, (3, 33))
+    for (name, array), rest in zip(results(model, many).items(), results(fl.load(path, mmap=False), many).values(), strict=True):
+        np.testing.assert_array_equal(array, rest)
+        np.testing.assert_array_equal(array[2:], results(model, many[2:])[name])
+    many[2, 32] = WORDS
+    with pytest.raises(ArgumentError, match=f"id {WORDS} is out of range: expected 0 to {WORDS - 1}"):
+        results(model, many)
+
+
 PARTS = [f"model-{i:05}-of-00003.gguf" for i in (1, 2, 3)]
 
 

@@ -35,7 +35,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def ask(server: Server, i: int) -> None:
     """Request number i: vectors; completions whole, streamed, left half-way; of texts and lengths that never come again."""
     rng = np.random.default_rng(i)
-    text = " ".join(f"{word}" for word in rng.choice(["cat", "dog", "the", "asks", str(i)], rng.integers(1, 40)))
+    # Of few words: the package tokenizers retains what it made of the last 10,000 (3 MB).
+    text = " ".join(rng.choice(["cat", "dog", "the", "asks", "zebra", "answer"], rng.integers(1, 40)))
     given: dict[str, Any] = {"model": "gen", "prompt": text, "max_tokens": int(rng.integers(1, 12)), "seed": i}
     kind = i % 8
     if kind < 4:
@@ -57,7 +58,7 @@ def test_memory_is_flat(server: Server) -> None:
         numbers = iter(range(start, start + PART))
 
         def client(numbers: Iterator[int] = numbers) -> None:
-            i = start
+            i = -1
             try:
                 for i in numbers:  # a range's iterator gives each number to one thread
                     ask(server, i)
@@ -72,6 +73,6 @@ def test_memory_is_flat(server: Server) -> None:
         assert not faults, faults[:3]
         told.append(levels(server.process.pid))
     print([f"{part['Rss MB']:.1f} MB, {part['files']:.0f} files" for part in told])
-    for level, more in (("Rss MB", MORE), ("Pss MB", MORE), ("files", 8), ("threads", 8)):
+    for level, more in (("Rss MB", MORE), ("files", 8), ("threads", 8)):  # Pss changes with what other processes share
         values = [part[level] for part in told]
         assert max(values[1:]) <= values[0] + more, (level, values)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..builder import Builder
 
 _AT_ONCE = 1 << 20  # weights that are packed at once
+_LOOKED_UP = 32  # rows of a mapped file that are read at once
 
 
 def _kind(n: View, i: int) -> tuple[Blocks, Any, Any]:
@@ -127,10 +128,14 @@ def _lower_rows(n: View, b: Builder) -> Any:
     if raw is None:
         return False
 
+    _, _, terms = _kind(n, 0)
+
     def rows(ids: np.ndarray) -> Arrays:
-        found = _run_rows(n, raw, ids)
-        unread(raw)  # each page that was touched has brought fifteen others of the file
-        return found
+        out = np.empty((ids.size, terms), np.float32)
+        for i in range(0, ids.size, _LOOKED_UP):
+            (out[i : i + _LOOKED_UP],) = _run_rows(n, raw, ids.reshape(-1)[i : i + _LOOKED_UP])
+            unread(raw)  # each page that was touched has brought fifteen others of the file
+        return (out.reshape(*ids.shape, terms),)
 
     b.python(rows, (b.input(1),), (b.output(0),))
     return True

@@ -69,7 +69,7 @@ def _words(kind: str) -> str:
 
 
 def _parts(kind: str) -> list[str]:
-    """The members of a union; a bar in brackets is none of its."""
+    """The members of a union; bars within brackets do not divide it."""
     return kind.replace("[int | None]", "[int|None]").replace(" | ", "\n").replace("[int|None]", "[int | None]").split("\n")
 
 

@@ -58,7 +58,7 @@ def over(a: Size, b: Size) -> Size | None:
 
 
 class Rows(NamedTuple):
-    """A value that for a batch is the concatenation along `axis` of what it is for each request.
+    """A value that, for a batch, is the concatenation along `axis` of the values of its requests.
 
     Attributes:
         axis: has `outer` times the number of rows times `each` entries.

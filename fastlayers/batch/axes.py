@@ -102,7 +102,7 @@ class Walk(GraphBuilder):
         return rank
 
     def dims(self, name: str) -> tuple[Size, ...]:
-        """The sizes of a value, that of the batch too."""
+        """The sizes of a value, the batch's among them."""
         kind, shape = self.kinds.get(name), self.shape(name)
         if shape is None:
             self.refuse(f"reads {name!r}, whose number of axes is not known")

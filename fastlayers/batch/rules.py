@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["NAMED", "RULES", "rule_of"]
 
 Rule = Callable[["Walk", Node, Sequence[Kind]], Sequence[Kind]]
-_FAR = (1 << 31) - 1  # an end from here on is that of the axis
-_REST = Size(-1)  # in the shape of a Reshape: what is left
+_FAR = (1 << 31) - 1  # an end this far or farther stands for the axis's own
+_REST = Size(-1)  # the size -1 in the shape of a Reshape
 
 
 # ---- for rules --------------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def _last_two(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _quantize(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """A scale and a zero point for all, or per index of an axis."""
+    """Rows of quantized values, whose scale and zero point are for all, or for each index of another axis."""
     rows, rank = _only_first(w, node, kinds), w.rank_of(node.inputs[0])
     shape = w.shape(node.inputs[1])
     axis = node.attributes.get("axis", 1) % max(rank, 1)
@@ -281,7 +281,7 @@ def _attention(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
 
 
 def _rotary(w: Walk, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """The batch first, also in tables that have one."""
+    """RotaryEmbedding: the batch is first in x, and in tables of three axes."""
     made = _first(1, 2, 3)(w, node, kinds)
     if any(isinstance(kind, Rows) and w.rank_of(name) != 3 for name, kind in zip(node.inputs[1:3], kinds[1:3], strict=True)):
         w.refuse("takes tables whose rows are positions")

@@ -80,7 +80,7 @@ def choose(
 def expected(
     space: tuple[int, int, int], i: int, o: int, kernel: tuple[int, ...], groups: int, stride: tuple[int, ...]
 ) -> tuple[int, float]:
-    """The best tiles of `winograd` and the time that it is expected to take over the direct one's; 0 where it has none."""
+    """The best tiles of `winograd` and its expected time divided by the direct one's; 0 where it has no tiles."""
     i, o = i // max(groups, 1), o // max(groups, 1)
     if i < _FEWEST or min(*space, o) < 1:
         return 0, 1.0

@@ -18,7 +18,7 @@ from .._tuples import NamedTuple
 from ..kernels.table import Activation
 from ..kernels.winograd_points import tiles_of
 from .conv_costs import choose_phases
-from .conv_transpose import Copy
+from .geometry import Copy
 from .machine import Machine
 
 __all__ = ["Part", "Phases", "as_last", "dilated_phases", "run_dilated"]

@@ -18,10 +18,11 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ..kernels.table import Activation
-from .geometry import Window, five
+from .conv_choice import forced
+from .geometry import Copy, Window, five
 from .machine import Machine
 
-__all__ = ["Copy", "Part", "Phases", "call", "phases"]
+__all__ = ["Part", "Phases", "call", "phases", "planned"]
 
 # Results of fewer values than this gain less than the calls of several kernels cost.
 _FEWEST = 1 << 13
@@ -39,16 +40,6 @@ class Part(NamedTuple):
     pads: tuple[int, ...]
     start: int
     shape: tuple[int, ...]
-
-
-class Copy(NamedTuple):
-    """From scratch to the result, as the kernel `copy` takes it."""
-
-    shape: tuple[int, ...]
-    x_offset: int
-    x_strides: tuple[int, ...]
-    out_offset: int
-    out_strides: tuple[int, ...]
 
 
 class Phases(NamedTuple):
@@ -75,15 +66,19 @@ class Phases(NamedTuple):
         sizes = x[1:-1] if last else x[2:]
         if n * c * space[0] * space[1] * space[2] < _FEWEST or sizes[0] != 1 or space[0] != 1 or pads[0] or 0 in sizes:
             return None
-        rows, columns = (_axis(self, i, sizes[1 + i], space[1 + i], pads[2 + 2 * i]) for i in (0, 1))
-        if rows is None or columns is None:
+        (_, x_high, x_wide), (_, height, width), (sh, sw), along = sizes, space, self.stride, _along(self, pads[2], pads[4])
+        if along is None or height < sh or width < sw:
             return None
-        parts, start = [], 0
-        for key_h, pads_h, high in rows:
-            for key_w, pads_w, wide in columns:
+        rows, columns = along
+        parts, start, entries = [], 0, n * c
+        for i, (key_h, above, below) in enumerate(rows):
+            high = (height - i + sh - 1) // sh
+            below += high - x_high
+            for j, (key_w, left, right) in enumerate(columns):
+                wide = (width - j + sw - 1) // sw
                 shape = (n, 1, high, wide, c) if last else (n, c, 1, high, wide)
-                parts.append(Part((key_h, key_w), (0, 0, *pads_h, *pads_w), start, shape))
-                start += n * c * high * wide
+                parts.append(Part((key_h, key_w), (0, 0, above, below, left, right + wide - x_wide), start, shape))
+                start += entries * high * wide
         return parts, ([] if len(parts) == 1 else self._copies(parts, space, last)), start
 
     def _copies(self, parts: list[Part], space: Sequence[int], last: bool) -> list[Copy]:
@@ -113,16 +108,20 @@ class Phases(NamedTuple):
         return Copy((n * c, high, wide), part.start, (high * wide, wide, 1), place[0] * width + place[1], to)
 
 
-def _axis(p: Phases, i: int, size: int, outputs: int, before: int) -> list[tuple[int, tuple[int, int], int]] | None:
-    """For each of the first outputs along an axis: residue, padding and number of outputs of its phase."""
-    stride, first, taps, step, found = p.stride[i], p.first[i], p.taps[i], p.dilation[i], []
-    for place in range(stride):
-        at = place + before
-        key, count = at % stride, (outputs - place + stride - 1) // stride
-        start = first[key] + at // stride
-        if start > 0 or count < 1:
-            return None
-        found.append((key, (-start, start + step * (len(taps[key]) - 1) + count - size), count))
+@lru_cache(256)
+def _along(p: Phases, *before: int) -> list[list[tuple[int, int, int]]] | None:
+    """For h and w, for each of the first outputs: the residue of its phase, the padding before, and that behind less the input's
+    size and with the phase's number of outputs to be added; `before` as many outputs are cropped. None: a phase begins later.
+    """
+    found: list[list[tuple[int, int, int]]] = []
+    for stride, first, taps, step, cropped in zip(p.stride, p.first, p.taps, p.dilation, before, strict=True):
+        found.append([])
+        for at in range(cropped, cropped + stride):
+            key = at % stride
+            start = first[key] + at // stride
+            if start > 0:
+                return None
+            found[-1].append((key, -start, start + step * (len(taps[key]) - 1)))
     return found
 
 
@@ -145,6 +144,21 @@ def phases(
     return Phases(tuple(taps), tuple(first), (int(stride[1]), int(stride[2])), (steps[0], steps[1]))
 
 
+@lru_cache(256)
+def _settled(window: Window, channels: int, groups: int) -> tuple[Any, Any, Any, Any, Phases | None]:
+    """Taps, stride, dilation and pads of a window in three axes, and the phases."""
+    taps, stride, dilation, pads = window.in_three()
+    return taps, stride, dilation, pads, phases(taps, stride, dilation, channels, groups)
+
+
+def planned(
+    window: Window, groups: int, x_last: bool, out_last: bool, x: Sequence[int], channels: int, out: Sequence[int]
+) -> tuple[list[Part], list[Copy], int] | None:
+    """The phases of a call, as `Phases.plan` has them, for shapes of five axes; None: `conv_transpose` is to do it."""
+    _, _, _, pads, found = _settled(window, channels, groups)
+    return None if found is None or x_last != out_last or forced() == 0 else found.plan(x, out, pads, x_last)
+
+
 def call(
     m: Machine,
     window: Window,
@@ -160,23 +174,23 @@ def call(
     """The kernel calls of a transposed convolution; x and out may be without a batch. The window's pads are what is cropped."""
     axes = len(window.kernel)
     x, out = m.view(x, five(x.shape, x_last, axes)), m.view(out, five(out.shape, out_last, axes))
-    taps, stride, dilation, pads = window.in_three()
-    weight = weight.reshape(*weight.shape[:2], *taps)
-    found = phases(taps, stride, dilation, weight.shape[0], groups) if x_last == out_last else None
-    plan = None if found is None else found.plan(x.shape, out.shape, pads, x_last)
+    taps, stride, dilation, pads, found = _settled(window, weight.shape[0], groups)
+    plan = planned(window, groups, x_last, out_last, x.shape, weight.shape[0], out.shape)
     if found is None or plan is None:
-        packed = m.pack("conv_transpose_pack", lambda: (weight, bias, stride, dilation, groups))
+        packed = m.pack("conv_transpose_pack", lambda: (weight.reshape(*weight.shape[:2], *taps), bias, stride, dilation, groups))
         m.call("conv_transpose", x, packed, out, pads, x_last, out_last, act)
         return
     parts, copies, size = plan
+    run, _, _, part, pack = m
     scratch = m.temp((size,)) if copies else m.view(out, (size,))
-    for part in parts:
-        packed = m.pack("depthwise_pack", partial(_arguments, found, part.key, weight, bias), part.key)
-        m.call("depthwise", x, packed, m.part(scratch, part.shape, part.start), part.pads, 0, x_last, None, act)
+    for key, around, start, shape in parts:
+        packed = pack("depthwise_pack", partial(_arguments, found, key, weight, bias), key)
+        run("depthwise", x, packed, part(scratch, shape, start), around, 0, x_last, None, act)
     for copy in copies:
-        m.call("copy", scratch, out, *copy, 4)
+        run("copy", scratch, out, *copy, 4)
 
 
 def _arguments(found: Phases, key: Key, weight: np.ndarray, bias: np.ndarray | None) -> tuple[Any, ...]:
     """Arguments of `depthwise_pack` for one phase."""
+    weight = weight.reshape(*weight.shape[:2], *(1,) * (5 - weight.ndim), *weight.shape[2:])
     return found.weights(weight, key), bias, (1, 1, 1), (1, *found.dilation), weight.shape[0]

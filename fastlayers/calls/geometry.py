@@ -8,7 +8,7 @@ from functools import lru_cache
 from .._tuples import NamedTuple
 from .._windows import same_padding
 
-__all__ = ["Window", "five", "three", "three_pads"]
+__all__ = ["Copy", "Window", "five", "three", "three_pads"]
 
 
 class Window(NamedTuple):
@@ -37,6 +37,16 @@ class Window(NamedTuple):
         kernel, stride, dilation, pads = self
         ones = (1,) * (3 - len(kernel))
         return ones + kernel, ones + stride, ones + dilation, three_pads(pads or ())
+
+
+class Copy(NamedTuple):
+    """Arguments of the kernel `copy`: a shape, and the first place and the strides of its values in source and result."""
+
+    shape: tuple[int, ...]
+    x_offset: int
+    x_strides: tuple[int, ...]
+    out_offset: int
+    out_strides: tuple[int, ...]
 
 
 @lru_cache(1024)  # a network has few windows, and asks for each several times: while it is loaded, optimized and bound

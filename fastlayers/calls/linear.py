@@ -31,15 +31,14 @@ def few(x: Any) -> bool:
 def linear(m: Machine, x: Any, packed: Any, n: int, residual: Any, out: Any, act: Activation) -> None:
     """``out = act(x weightᵀ + bias + residual)`` with packed weight and bias; a residual that is broadcast comes afterwards."""
     given = x.shape
-    if len(given) == 2 and (residual is None or residual.shape == (given[0], n)):  # the shortest way, which small calls notice
-        m.call("linear", x, packed, out, residual, act)
+    if residual is None:  # the shortest way, which small calls notice
+        if len(given) != 2:
+            rows = math.prod(given[:-1])
+            x, out = m.view(x, (rows, given[-1])), m.view(out, (rows, n))
+        m.call("linear", x, packed, out, None, act)
         return
-    rows = math.prod(given[:-1])
+    shape, rows = (*given[:-1], n), math.prod(given[:-1])
     x, flat = m.view(x, (rows, given[-1])), (rows, n)
-    if residual is None:
-        m.call("linear", x, packed, m.view(out, flat), None, act)
-        return
-    shape = (*given[:-1], n)
     if residual.shape == shape:
         m.call("linear", x, packed, m.view(out, flat), m.view(residual, flat), act)
         return

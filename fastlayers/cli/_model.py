@@ -47,7 +47,7 @@ def number(kind: type, least: float, most: float = math.inf) -> Any:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The model file, and what says how large its inputs are."""
+    """The arguments that name the model file and the sizes of its inputs."""
     parser.add_argument(
         "model",
         type=file,
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def file(text: str) -> str:
-    """A path as it is; or that of the packaged file of this name, if there is no other."""
+    """The path if there is such a file, else the path of the packaged file of this name."""
     return fl.example(text) if text in FILES and not os.path.exists(text) else text
 
 
@@ -130,7 +130,7 @@ def given(model: Model, arguments: argparse.Namespace, out: TextIO) -> Mapping[s
 
 
 def notes(arguments: argparse.Namespace, out: TextIO) -> TextIO:
-    """Stream for remarks: the one of errors where `out` is for JSON alone."""
+    """The stream for remarks: standard error if `out` carries JSON, which remarks would spoil."""
     return sys.stderr if arguments.json else out
 
 

@@ -77,7 +77,7 @@ def examine() -> Iterator[Finding]:
 
 
 def _shadowing() -> Iterator[Finding]:
-    """Sources in the current folder, which Python that is started here imports in place of what runs now."""
+    """Sources in the current folder, which Python started here would import instead of the installed package."""
     here = Path.cwd() / "fastlayers"
     if dispatch.source_tree(str(here)) is None or not (here / "__init__.py").is_file() or here.samefile(Path(fl.__file__).parent):
         return
@@ -105,7 +105,7 @@ def _engine() -> Finding:
 
 
 def _reinstall() -> str:
-    """The command that builds the engine: in the source tree, if that is what runs, else in one."""
+    """The command that builds the engine: in the source tree that runs, or, of an installed package, in a source tree."""
     tree = dispatch.source_tree(str(Path(fl.__file__).parent))
     source = f"-e {tree}" if tree else "--no-cache-dir ."
     where = "" if tree else " in a clone of fastlayers"

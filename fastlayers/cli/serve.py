@@ -20,7 +20,7 @@ EXAMPLES = (
     """curl localhost:8000/v1/completions -d '{"model": "Qwen3-0.6B", "prompt": "Once", "max_tokens": 20}'""",
 )
 
-# Each with what it is given in, for those that are not given as `Settings` has them.
+# Options in other units than those of `Settings`, with their units.
 _MEGA = ("cache", "max_body", "max_json", "max_bodies")
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 MAX_RANK = 32  # numpy 1.26's; numpy 2 has 64, but a file must not load with one and fail with the other
-BFLOAT16 = np.dtype([("bfloat16", np.uint16)], align=True)  # of matrices that stay as they are stored, where `Budget.narrow`
+BFLOAT16 = np.dtype([("bfloat16", np.uint16)], align=True)  # dtypes that matrices may keep where `Budget.narrow`
 _BLOCK = 1 << 16  # elements looked up at once: numpy widens indices to 8 bytes each
 
 

@@ -108,7 +108,7 @@ class Stream:
         self.finish()
 
     def finish(self) -> None:
-        """Raises unless the content is as long as it was said to be and has the CRC that was said."""
+        """Raises unless the content has the length and the CRC that the archive states."""
         if self.left:
             self._fail(f"{self.left} bytes are left over")
         if self._inflater is not None and self._inflate(1):
@@ -119,7 +119,7 @@ class Stream:
             self._fail(f"the CRC of the content is {self._crc:08x}, the archive says {self._member.crc:08x}: damaged")
 
     def _piece(self, count: int) -> bytes | memoryview:
-        """Between 1 and `count` of the bytes that are left, none if none is left."""
+        """Between 1 and `count` of the remaining bytes; none at the end."""
         count = min(count, self.left, _OUTPUT)
         if not count:
             return b""

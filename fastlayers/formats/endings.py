@@ -1,4 +1,4 @@
-"""Names of files that say another format than ours."""
+"""Endings of file names that stand for formats other than fastlayers' own."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class _Reader:
     # ---- MessagePack --------------------------------------------------------------------------------------------------
 
     def whole(self) -> dict[str, Any]:
-        """The one value that the file is, which must be a map."""
+        """The file's single value, which must be a map."""
         value, end = self.value(0, len(self.view), 0)
         if end != len(self.view):
             self.fail(end, f"{len(self.view) - end} bytes follow the map")

@@ -84,7 +84,7 @@ def resolve(op: str, spec: Any) -> Activation:
 
 
 def _read(op: str, spec: Any) -> Activation:
-    """`resolve` of what is no `Activation` yet."""
+    """`resolve` for names, pairs and layers."""
     name, given = _split(op, spec)
     if name == "gelu" and given.get("approximate") in ("none", "tanh"):
         name, given = ("gelu_tanh" if given["approximate"] == "tanh" else "gelu"), {}

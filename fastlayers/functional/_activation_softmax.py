@@ -84,7 +84,7 @@ def run_softmax(name: str, x: Any, dim: Any) -> np.ndarray:
 
 @checked
 def softmin(x: Tensor, dim: int = -1) -> np.ndarray:
-    """Softmax of what is taken negative: ``exp(-x) / sum(exp(-x))``.
+    """Softmax of the negated input: ``exp(-x) / sum(exp(-x))``.
 
     Args:
         x: any shape, any real dtype.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..calls.conv import Convolution, call
+from ..calls.conv import call
+from ..calls.conv_choice import Convolution
 from ..calls.machine import ARRAYS, Machine
 from ..errors import UnsupportedError
 from ..graph.arrays import as_float32, empty, optional_float32
@@ -78,7 +79,7 @@ def run_conv(
 def attributes(place: Place, act: Activation) -> dict[str, Any]:
     """Attributes of the operator Conv that a convolution becomes in a program."""
     made: dict[str, Any] = {"strides": place.stride, "dilations": place.dilation, "group": place.groups}
-    if act.code != IDENTITY.code:  # passes may then put nothing else there
+    if act.code != IDENTITY.code:  # passes may not replace it
         made["activation"] = tuple(act)
     if place.padding is None:
         made["auto_pad"] = "SAME_UPPER"

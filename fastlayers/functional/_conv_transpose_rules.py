@@ -105,17 +105,17 @@ def transposed_shape(t: Transposed, x: Shape, weight: Shape, bias: Shape | None,
 
 def _size(t: Transposed, axis: int, size: Dim, kernel: Dim, cut: Crop, wanted: tuple[int, ...] | None) -> Dim:
     """Positions of the result along one axis."""
-    stride, name = t.stride[axis], letter(t.axes, axis)
+    stride = t.stride[axis]
     if not isinstance(kernel, int):
         return None if wanted is None else wanted[axis]
     reach = t.dilation[axis] * (kernel - 1) + 1
     if wanted is None or not isinstance(size, int):
-        found = transposed_size(t.op, name, size, stride, reach, cut[:2], cut.extra)
+        found = transposed_size(t.op, letter(t.axes, axis), size, stride, reach, cut[:2], cut.extra)
         return found if wanted is None else wanted[axis]
     least = (size - 1) * stride + reach - cut.before - cut.after + cut.extra
     if not least <= wanted[axis] < least + stride:
         raise ArgumentError(
-            f"{t.op}: output_size is {wanted}: expected {least} to {least + stride - 1} along {name}, "
+            f"{t.op}: output_size is {wanted}: expected {least} to {least + stride - 1} along {letter(t.axes, axis)}, "
             f"for an input of {size}, stride {stride} and a kernel of {kernel}"
         )
     return wanted[axis]

@@ -49,7 +49,7 @@ def pool(
 
 
 def no_indices(op: str, return_indices: Any) -> None:
-    """Raises where positions are asked for."""
+    """Raises where indices of the maxima are asked for."""
     if return_indices:
         raise UnsupportedError(f"{op}: return_indices is {return_indices!r}: positions of the largest are not computed")
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._tuples import NamedTuple
+from ..calls import recurrent
+from ..calls.machine import ARRAYS
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.arrays import as_array, as_float32, as_int64, as_mask, empty, optional_float32, optional_int64, optional_mask
 from ..graph.symbol import Symbol
 from ..ir.checks import differ, number, same_shape
 from ..ir.graph import Dim, Shape
-from ..kernels import dispatch
 from ..kernels.table import GruOptions, LstmOptions, RnnOptions
 from ..rules.weights import gates_rule, state_rule, valid_rule
 from ._activation_names import resolve, specify
@@ -22,8 +23,7 @@ from ._movement import slice
 
 __all__ = [
     "GRU", "LSTM", "RNN", "WEIGHTS", "Kind", "axes_of_step", "axes_of_x", "cell", "cell_state_rule", "check_mask",
-    "check_merge", "describe_options", "merged", "pack", "run_cell", "run_sequence", "sequence", "single_state", "split_state",
-    "step", "valid_steps", "whole",
+    "check_merge", "describe_options", "merged", "sequence", "single_state", "split_state", "step", "valid_steps", "whole",
 ]  # fmt: skip
 
 _DIRECTIONS = ("forward", "reverse", "bidirectional")
@@ -232,41 +232,6 @@ def merged(out: Any, merge: str | None) -> Any:
     return add(forward, backward) if merge == "sum" else multiply(add(forward, backward), np.float32(0.5))
 
 
-def pack(kind: Kind, weights: Sequence[np.ndarray | None], options: Any) -> Any:
-    """The packed weights of one layer, given in the order of `Kind.weights` with an axis of directions."""
-    return dispatch.kernel(f"{kind.name}_pack")(*weights, options)
-
-
-def run_sequence(
-    kernel: Callable[..., None],
-    x: np.ndarray,
-    packed: Any,
-    before: Sequence[np.ndarray | None],
-    lengths: np.ndarray | None,
-    out: np.ndarray,
-    after: Sequence[np.ndarray],
-    batch_first: bool,
-    reverse: bool,
-) -> None:
-    """One layer in all its directions on checked operands; fills `out` and `after`. `lengths` is what `valid_steps` gives."""
-    if x.ndim == 2:
-        batch_first, x, out = False, x[:, None], out[:, None]
-        before, after = [None if s is None else s[:, None] for s in before], [s[:, None] for s in after]
-    kernel(x, packed, *before, lengths, out, *after, batch_first, False, reverse)
-
-
-def run_cell(
-    kernel: Callable[..., None], x: np.ndarray, packed: Any, sizes: Sequence[int], before: Sequence[np.ndarray | None]
-) -> tuple[np.ndarray, ...]:
-    """One step on checked operands; `sizes` are those of the states."""
-    lead = x.shape[:-1]
-    after = [empty((*lead, size)) for size in sizes]
-    first: Any = None if x.ndim == 2 else (None, None)  # the axis of steps or directions, and of the batch where there is none
-    led = [None if s is None else s[first] for s in before]
-    kernel(x[first], packed, *led, None, None, *[s[first] for s in after], False, False, False)
-    return tuple(after)
-
-
 def sequence(kind: Kind, given: dict[str, Any]) -> tuple[np.ndarray, ...]:
     """An operation over a sequence on arrays: all its arguments by name; `given` is changed."""
     name = kind.name
@@ -279,9 +244,9 @@ def sequence(kind: Kind, given: dict[str, Any]) -> tuple[np.ndarray, ...]:
     batch, steps = ((), len(x)) if x.ndim == 2 else ((x.shape[0],), x.shape[1]) if batch_first else ((x.shape[1],), x.shape[0])
     valid = valid_steps(name, lengths, mask, batch, steps)
     led = [None if w is None else w.reshape(d, *w.shape[w.ndim - len(WEIGHTS[n]) :]) for n, w in weights.items()]
-    packed = pack(kind, led, kind.options(name, given))
+    packed = recurrent.pack(ARRAYS, name, lambda: (*led, kind.options(name, given)))
     out, *after = map(empty, results)
-    run_sequence(dispatch.kernel(name), x, packed, before, valid, out, after, batch_first, given["direction"] == "reverse")
+    recurrent.layer(ARRAYS, name, x, packed, before, valid, out, after, batch_first, given["direction"] == "reverse")
     return (out, *after)
 
 
@@ -290,8 +255,11 @@ def cell(kind: Kind, given: dict[str, Any]) -> tuple[np.ndarray, ...]:
     name = f"{kind.name}_cell"
     x, weights, before = _converted(kind, name, given)
     results: Any = step(kind, **given)
-    packed = pack(kind, [None if w is None else w[None] for w in weights.values()], kind.options(name, given))
-    return run_cell(dispatch.kernel(kind.name), x, packed, [shape[-1] for shape in results], before)
+    after = tuple(map(empty, results))
+    led = [None if w is None else w[None] for w in weights.values()]
+    packed = recurrent.pack(ARRAYS, kind.name, lambda: (*led, kind.options(name, given)))
+    recurrent.step(ARRAYS, kind.name, x, packed, before, after)
+    return after
 
 
 def _converted(kind: Kind, name: str, given: dict[str, Any]) -> Any:

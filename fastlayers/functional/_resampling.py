@@ -63,7 +63,7 @@ class Target:
                 raise ArgumentError(
                     f"{name}: scale_factor is {scale_factor!r}: expected a positive number, or {axes}, one per axis"
                 )
-        # torch's coordinates follow the factor that was given, not the one of the sizes that it makes, unless it is asked to.
+        # torch computes coordinates with the given factor, not with the ratio of sizes, unless `recompute` is set.
         self.factors = None if recompute else self.scales
 
     def shape(self, x: Shape) -> Shape:

@@ -70,7 +70,7 @@ def transform_axis(name: str, shape: Shape, dim: Any) -> int:
 
 
 def check_norm(name: str, norm: Any) -> str:
-    """The name of what results are divided by."""
+    """The name of the normalization, which says what results are divided by."""
     return "backward" if norm is None else norm_rule(name, norm)
 
 

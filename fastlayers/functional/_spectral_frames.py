@@ -94,7 +94,7 @@ def frames_in(name: str, x: Shape, s: Frames) -> Dim:
         raise ShapeError(f"{name}: x has shape {x}: expected (t,) or (n, t)")
     if not isinstance(x[-1], int):
         return None
-    # What a program says of a signal that is too short to be padded is what `pad` says.
+    # For a signal too short to be padded, a program raises the error of `pad`.
     least = s.around + 1 if s.around and s.pad_mode == "reflect" else s.n_fft - 2 * s.around
     frames_rule(name, x[-1], least, s.n_fft, "n_fft")
     return (x[-1] + 2 * s.around - s.n_fft) // s.hop + 1

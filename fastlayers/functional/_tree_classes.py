@@ -96,7 +96,7 @@ class ClassTree:
     @classmethod
     @checked
     def balanced(cls, num_classes: int) -> ClassTree:
-        """Paths of equal length, but for one: below node i are 2 i + 1 and 2 i + 2, and classes come after nodes."""
+        """Paths whose lengths differ by one at most: node i has the children 2 i + 1 and 2 i + 2; classes follow nodes."""
         nodes = integer("ClassTree.balanced", "num_classes", num_classes, 1) - 1
         # The arrays that are made on the way, and the path of each class.
         fits("ClassTree.balanced", (16 + 2 * nodes.bit_length()) * nodes, np.int64, f"a tree of {nodes + 1} classes")

@@ -1,4 +1,4 @@
-"""Runs a graph once, as it was recorded: nothing is simplified, and no plan is retained. A compiled model is faster."""
+"""Runs a recorded graph once, without passes and without keeping a plan. A compiled model is faster."""
 
 from __future__ import annotations
 

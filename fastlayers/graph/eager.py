@@ -167,7 +167,7 @@ def _came(function: Any, worth: Worth | None, packed: Sequence[Place], args: tup
 
 
 def _others(plans: _Plans, key: Any) -> tuple[Plan, ...]:
-    """The plans that stay where a call gets another one, with other constants."""
+    """The plans that are kept when a call gets a further one, with other constants; those beyond the limit are dropped."""
     here = plans.runners.get(key) or ()
     for old in here[MOST_ALIKE - 1 :]:
         plans.count -= 1

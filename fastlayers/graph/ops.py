@@ -92,7 +92,7 @@ class Op:
         return made
 
 
-# What has been declared by now, by name.
+# All operations declared so far, by name.
 DECLARED: dict[str, Op] = {}
 
 

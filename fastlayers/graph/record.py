@@ -13,7 +13,7 @@ from .._arguments import shown
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..ir.graph import Node
 from .arrays import as_array
-from .symbol import Call, Symbol
+from .symbol import RECORDED, Call, Symbol
 
 __all__ = [
     "COMPARISONS", "LOGIC", "cast", "compare", "converted", "ints", "invert", "logic", "moved", "record", "reduced", "scalar",
@@ -182,3 +182,6 @@ def _alike(name: str, a: Any, b: Any) -> tuple[Any, Any]:
 
 def _as(value: Any, dtype: np.dtype[Any]) -> Any:
     return cast(value, dtype) if isinstance(value, Symbol) else value.astype(dtype)
+
+
+RECORDED.update(cast=cast, compare=compare, invert=invert, logic=logic, moved=moved, reduced=reduced, where=where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,7 +15,7 @@ from .._lazy import imported
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.graph import Dim, Shape
 
-__all__ = ["Call", "Input", "Label", "Symbol", "now", "symbolic"]
+__all__ = ["RECORDED", "Call", "Input", "Label", "Symbol", "now", "symbolic"]
 
 _order = itertools.count()
 
@@ -78,11 +78,15 @@ def _operation(name: str, *arguments: Any) -> Any:
     return getattr(imported("fastlayers.functional"), name)(*arguments)
 
 
-def _recorded(function: str, *arguments: Any) -> Any:
-    """A function of `record`, which stands above this module."""
-    from . import record
+# What operators of symbolic values record, by name: `record`, which stands above this module, puts its functions here.
+RECORDED: dict[str, Callable[..., Any]] = {}
 
-    return getattr(record, function)(*arguments)
+
+def _recorded(name: str, *arguments: Any) -> Any:
+    """Calls one of `RECORDED`, which is empty until `record` is imported."""
+    if not RECORDED:
+        imported("fastlayers.graph.record")
+    return RECORDED[name](*arguments)
 
 
 def _move(name: str, x: Symbol, *arguments: Any) -> Any:

@@ -119,7 +119,7 @@ def _numba() -> bool:
 
 
 def _cuda_problem(what: str) -> Error | None:
-    """The error of what asks for CUDA where it cannot be had; None where it can."""
+    """The error to raise where CUDA is asked for and cannot be used; None if it can."""
     problem: Callable[[str], Error | None] = imported(f"{__package__}.cuda._probe").problem
     return problem(what)
 
@@ -203,7 +203,7 @@ def _default() -> str:
 
 
 def _install(variant: str) -> None:
-    """Makes the variant that of the process. Called with the lock held."""
+    """Sets the variant of the process. The caller holds the lock."""
     global _table, _steps, _restores, _sources, _variant, _make_empty, generation
     driver = engine() if variant.startswith("aot/") else None
     if driver is not None:
@@ -348,12 +348,18 @@ class Variant(NamedTuple):
 
     def bound(self) -> Any:
         """A context that binds this thread's packing, planning and running to this variant's level."""
-        driver = engine() if self.name.startswith("aot/") else None
-        return nullcontext() if driver is None else _Bound(driver, self.name.removeprefix("aot/"), self.strict)
+        driver, level = _driver_of(self.name)
+        return nullcontext() if driver is None else _Bound(driver, level, self.strict)
+
+
+@functools.cache  # a layer asks in every call of new sizes
+def _driver_of(variant: str) -> tuple[Any, str]:
+    """The engine and the name of its level; None where the variant is none of its own."""
+    return (engine(), variant.removeprefix("aot/")) if variant.startswith("aot/") else (None, "")
 
 
 class _Bound:
-    """Binds a thread to a level; what was bound around it goes on as it was."""
+    """Binds a thread to a level for a while; at the end the thread has the level that it had before."""
 
     __slots__ = ("_before", "_driver", "_level")
 

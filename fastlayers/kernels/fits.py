@@ -24,8 +24,8 @@ __all__ = [
 
 
 class Fit(NamedTuple):
-    """The axes of a kernel's arrays, a letter an axis: what has one letter has one size. A digit is a size, and "1" alone says
-    that there is one element, however many axes.
+    """The axes of a kernel's arrays, one letter for each: axes of one letter have one size. A digit is a size; "1" alone stands
+    for one element in any number of axes.
 
     Attributes:
         known: letters whose sizes come with the packed weights (or follow from plain arguments), in the order of the call's.
@@ -151,7 +151,7 @@ def window_of(packed: Any, pads: Sequence[int]) -> Window:
 
 
 def whole_slices(kernel: str, pads: Sequence[int]) -> None:
-    """Raises ShapeError where there are pads before or after the depth, of a kernel that takes slices as they are."""
+    """Raises ShapeError for padding along depth, in the name of a kernel that has none there."""
     if any(pads[:2]):
         raise ShapeError(f"{kernel}: pads are {tuple(pads)}: expected none before and after the depth")
 

@@ -20,7 +20,7 @@ _ROWS = 256  # that are converted at a time
 
 
 def narrowed(array: np.ndarray, half: int) -> np.ndarray:
-    """float32 values as they are stored."""
+    """float32 values rounded to 16 bits, as the uint16 that are stored."""
     made = np.empty(array.shape, STORED[half])
     for i in range(0, len(array), _ROWS):
         some = rounded(array[i : i + _ROWS], half)

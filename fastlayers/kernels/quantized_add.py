@@ -1,4 +1,4 @@
-"""The sum of quantized values as onnxruntime forms it, whose integers are not always those of the formula as it is written."""
+"""The sum of quantized values as onnxruntime computes it: its integers are not always those of ONNX's formula."""
 
 from __future__ import annotations
 

@@ -155,9 +155,17 @@ KERNELS: tuple[Kernel, ...] = (
     ),
     Kernel("reduce", "reduce", ("x__oni", "out__oi", "op")),
     Kernel("running_sum", "reduce", ("x__oni", "out__oni", "source", "exclusive", "reverse"), variants=_NOT_JIT),
-    Kernel("argmax", "argmax", ("x__oni", "out__oi", "reverse"), variants=_HOST),
+    Kernel("col2im", "reduce", ("x__bkp", "out__bs", "size", "kernel", "stride", "dilation", "pads"), variants=_HOST),
+    Kernel("argmax", "ordering", ("x__oni", "out__oi", "reverse"), variants=_HOST),
     Kernel("arg_extreme", "ordering", ("x__oni", "out__oi", "source", "reverse", "last"), variants=_HOST),
     Kernel("topk", "ordering", ("x__oni", "out__oki", "indices__oki", "source", "reverse"), ("out", "indices"), variants=_HOST),
+    Kernel(
+        "unique",
+        "ordering",
+        ("x", "out", "indices", "inverse", "counts", "count", "source", "mode"),
+        ("out", "indices", "inverse", "counts", "count"),
+        variants=_HOST,
+    ),
     Kernel("fold", "ordering", ("x__oni", "out__oi", "op", "source"), variants=_HOST),
     Kernel("layer_norm", "norm", ("x__on", "weight__n", "bias__n", "out__on", "epsilon", "rms")),
     Kernel("group_norm", "norm", ("x__oci", "weight__c", "bias__c", "out__oci", "groups", "epsilon")),
@@ -213,6 +221,9 @@ KERNELS: tuple[Kernel, ...] = (
         variants=_HOST,
     ),
     Kernel("one_hot", "indexing", ("indices__oi", "values", "out__oni", "itemsize"), variants=_HOST),
+    Kernel("non_zero", "indexing", ("x", "out", "count", "source"), ("out", "count"), variants=_HOST),
+    Kernel("compress", "indexing", ("x__oni", "condition", "out", "count", "itemsize"), ("out", "count"), variants=_HOST),
+    Kernel("cut", "indexing", ("x__oni", "starts__1", "ends__1", "out", "count", "itemsize"), ("out", "count"), variants=_HOST),
     Kernel("reverse_sequence", "indexing", ("x", "lengths", "out", "batch_first", "itemsize"), variants=_HOST),
     Kernel("cast", "movement", ("x", "out", "source", "target")),
     Kernel(
@@ -320,6 +331,8 @@ KINDS: dict[str, int] = {
 }
 
 PAD_MODES: dict[str, int] = {"zeros": 0, "reflect": 1, "replicate": 2, "circular": 3}
+# Ways over the results of a direct convolution, by their numbers in aot/_conv.pxd.
+CONV_WALKS: tuple[str, ...] = ("rows", "swapped", "lines", "inside", "blocks")
 # What is outside an image that is read at any positions.
 BORDERS: dict[str, int] = {"zeros": 0, "border": 1, "reflection": 2}
 

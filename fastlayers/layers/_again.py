@@ -117,7 +117,7 @@ class Again:
             if kind in self._programs:
                 return
             program = None
-            with suppress(Error):  # of what cannot be recorded
+            with suppress(Error):  # of an operation that cannot be recorded
                 inputs = [Input(f"x{i}", shape) for i, shape in enumerate(shapes[: kind[0]])]
                 made = Program(optimize(trace(record, *inputs)), self._variant, native=True)
                 nodes = [node for node in made.graph.nodes if node.op == self._operator]

@@ -67,16 +67,22 @@ class Eager:
         return self._variant.bound()
 
     def once(self) -> Machine | None:
-        """A runner of calls of sizes that may not come again, and so are not bound, with packed weights; None where the program
+        """The machine that runs calls of new sizes without binding them, with packed weights; None where the program
         is not the layer's one node as it was written.
         """
         if self._once is None:
             program, own = self._programs.get(1) or self._made(1), self._nodes[-1]
             node = program.graph.nodes[-1]
             same = len(program.graph.nodes) == 1 and node.op == own.op and dict(node.attributes) == dict(own.attributes)
-            self._once = same and of(self._variant.kernels)._replace(
-                pack=lambda kernel, arguments, key=None, kept=True: program.pack((id(node), kernel, key), kernel, arguments)
-            )
+            packed: dict[tuple[str, Any], Any] = {}
+
+            def pack(kernel: str, arguments: Any, key: Any = None, kept: bool = True) -> Any:
+                found = packed.get((kernel, key))
+                if found is None:
+                    found = packed[kernel, key] = program.pack((id(node), kernel, key), kernel, arguments)
+                return found
+
+            self._once = same and of(self._variant.kernels)._replace(pack=pack)
         found: Machine | None = self._once or None
         return found
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from ..calls import recurrent
+from ..calls.machine import ARRAYS
 from ..errors import ArgumentError
 from ..functional import concat, slice
 from ..functional._recurrent import (
@@ -20,9 +22,6 @@ from ..functional._recurrent import (
     check_merge,
     describe_options,
     merged,
-    pack,
-    run_cell,
-    run_sequence,
     single_state,
     split_state,
     valid_steps,
@@ -31,7 +30,6 @@ from ..graph.arrays import as_float32, empty, optional_float32
 from ..graph.symbol import symbolic
 from ..ir.checks import MOST_LAYERS, integer, number
 from ..ir.graph import Shape
-from ..kernels import dispatch
 from ..rules.weights import features_rule, state_rule
 from ._again import Again, Calls
 from ._base import Layer
@@ -78,6 +76,10 @@ class Recurrent(Layer):
         """The weights of one layer by name, with an axis of directions; in the order of the pack kernel."""
         found = {name: [tensors[name + suffix] for suffix in suffixes if name + suffix in tensors] for name in self._kind.weights}
         return {name: np.stack(arrays) if arrays else None for name, arrays in found.items()}
+
+    def _layer(self, tensors: Mapping[str, np.ndarray], suffixes: Sequence[str]) -> Any:
+        """The packed weights of one layer."""
+        return recurrent.pack(ARRAYS, self._kind.name, lambda: (*self._weights_of(tensors, suffixes).values(), self._options))
 
     def _states(self, name: str, state: Any) -> tuple[Any, ...]:
         return split_state(name, state) if self._kind is LSTM else (single_state(name, state),)
@@ -199,7 +201,7 @@ class Sequences(Recurrent, Generic[State]):
         given = self._states(name, state)
         if symbolic(x, lengths, mask, *given):
             return self._record(self._tensors(), x, given, lengths, mask)
-        kernel, packed, again = self._packed()
+        packed, again = self._packed()
         y = as_float32(x, name, "x")
         plain = y is x and lengths is None and mask is None
         before = tuple([optional_float32(s, name, n) for s, n in zip(given, self._kind.states, strict=True)])
@@ -215,7 +217,7 @@ class Sequences(Recurrent, Generic[State]):
             rows = np.s_[k * d : (k + 1) * d]
             out = empty((*y.shape[:-1], outs))
             parts = [None if s is None else s[rows] for s in before], [s[rows] for s in after]
-            run_sequence(kernel, y, weights, parts[0], valid, out, parts[1], self.batch_first, False)
+            recurrent.layer(ARRAYS, name, y, weights, parts[0], valid, out, parts[1], self.batch_first, False)
             y = out if merge == "concat" or (merge is None and k < last) else merged(out, merge)
         if plain and all(a is b for a, b in zip(given, before, strict=True)):
             again.came(x, before, self._calls)
@@ -273,12 +275,10 @@ class Sequences(Recurrent, Generic[State]):
         return x, self._joined([parts[0] if not many else concat(parts) for parts in map(list, zip(*states, strict=True))])
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        packed = [
-            pack(self._kind, list(self._weights_of(tensors, suffixes).values()), self._options) for suffixes in self._suffixes
-        ]
+        packed = [self._layer(tensors, suffixes) for suffixes in self._suffixes]
         both, pair = self.merge is None, self._kind is LSTM
         again = Again(tensors, self._kind.name.upper(), packed, _SHAPED[both, pair])
-        return (dispatch.kernel(self._kind.name), packed, again), again
+        return (packed, again), again
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         self._no_extra()
@@ -314,7 +314,7 @@ class Cell(Recurrent, Generic[State]):
         given = self._states(name, state)
         if symbolic(x, *given):
             return self._record(self._tensors(), x, given)  # type: ignore[no-any-return]
-        kernel, packed, again = self._packed()
+        packed, again = self._packed()
         array = as_float32(x, name, "x")
         plain, x = array is x, array
         before = tuple([None if s is None else as_float32(s, name, n) for s, n in zip(given, self._kind.states, strict=True)])
@@ -326,7 +326,8 @@ class Cell(Recurrent, Generic[State]):
         for argument, value in zip(self._kind.states, before, strict=True):
             if value is not None and value.shape != wanted:
                 cell_state_rule(name, argument, value.shape, wanted, x.shape)
-        after = run_cell(kernel, x, packed, self._sizes, before)
+        after = tuple([empty((*x.shape[:-1], size)) for size in self._sizes])
+        recurrent.step(ARRAYS, self._kind.name, x, packed, before, after)
         if plain and all(a is b for a, b in zip(given, before, strict=True)):
             again.came(x, before, self._calls)
         return self._joined(after)  # type: ignore[no-any-return]
@@ -347,9 +348,9 @@ class Cell(Recurrent, Generic[State]):
         return [(*batch, self.input_size), *[(*batch, size) for size in self._sizes]], record
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        packed = pack(self._kind, list(self._weights_of(tensors, [""]).values()), self._options)
+        packed = self._layer(tensors, [""])
         again = Again(tensors, self._kind.name.upper(), [packed], None if self._kind is LSTM else lambda found: found[0])
-        return (dispatch.kernel(self._kind.name), packed, again), again
+        return (packed, again), again
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         self._no_extra()

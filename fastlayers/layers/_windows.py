@@ -94,7 +94,7 @@ class Windowed(WithWeight):
 
     @refuses_shortage("preparing a layer")
     def _once(self, made: Eager, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-        """The layer on an array of new sizes, which are bound if they come again; None if they must be now."""
+        """The layer on an array of new sizes, without binding them; None if that cannot be, and they must be bound."""
         found = made.once()
         if found is None:
             return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..functional import concat, log, permute, reshape, scaled_dot_product_attention, squeeze, subtract, unsqueeze
-from ..functional._activation_names import resolve
+from ..functional._activation_names import IDENTITY
 from ..functional._linear import linear, pack_linear, run_linear
 from ..graph.arrays import as_float32, as_mask, contiguous, empty
 from ..graph.record import shape_of
@@ -218,13 +218,11 @@ class MultiheadAttention(Layer):
         return x if self.batch_first else _swapped(x)
 
     def _project(self, i: int, x: Any) -> Any:
-        """Query (0), key (1) or value (2) through its projection."""
+        """Query (0), key (1) or value (2), as `_first` gives it, through its projection."""
         if symbolic(x):
             weight, bias = self._part(self._tensors(), i)
             return linear(x, weight, bias)
-        return run_linear(
-            self._packed()[i], as_float32(x, "MultiheadAttention", "x"), self._sizes[i], None, resolve("linear", None)
-        )
+        return run_linear(self._packed()[i], x, self._sizes[i], None, IDENTITY)
 
     def _part(self, tensors: dict[str, np.ndarray], i: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Weight and bias of one of the three projections."""

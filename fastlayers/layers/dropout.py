@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "MonteCarlo"]
 
 
-# The error of a mean falls with the root of their number: a call for more does not come back.
+# The error of a mean falls with the root of the number of samples; a call for more samples would not end.
 _MOST_SAMPLES = 1 << 20
 
 

@@ -22,7 +22,7 @@ def of(model: Model, axes: Mapping[str, int] | None) -> dict[str, int]:
     graph = model._graph
     if model._options.optimize:
         with ours(lambda: "batch_axes: simplifying the graph"), counted(model._options.most):
-            graph = optimize(graph, strict=True)  # constants alone: shapes that are computed of sizes that are known
+            graph = optimize(graph, strict=True)  # folds constants alone, among them shapes computed of known sizes
     given = named_axes(graph) if axes is None else dict(as_mapping("batch_axes", "axes", axes))
     if not given:
         raise UnsupportedError("batch_axes: no input has a named first size: say with axes which axis is the batch's")

@@ -30,7 +30,7 @@ def growing(graph: Graph, program: Program) -> Any:
 
 
 def coded(graph: Graph, options: Options, variant: Variant) -> Any:
-    """The graph of numbers that a graph with strings or maps is; None, as of most models, if it has none, or needs them."""
+    """A graph with strings or maps, rewritten to numbers alone; None if it has neither, as most models, or cannot do without."""
     if not any(node.op in CLASSICAL for node in graph.nodes):
         return None
     from .coded import coded
@@ -51,7 +51,7 @@ class NoRunner:
 
 
 class Closed:
-    """In the place of a closed model's graph and program."""
+    """A stand-in for the graph and program of a closed model: anything that is asked of it is an error."""
 
     def __getattr__(self, name: str) -> Any:
         raise ArgumentError("the model was closed: load or compile it again")

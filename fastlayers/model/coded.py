@@ -261,7 +261,7 @@ class Coded:
         return None if found is None else self._decoded(found)
 
     def _any(self, given: Sequence[Any], threads: int) -> Sequence[Any] | None:
-        """Outputs for whatever a caller may give; errors are those of the graph as it is."""
+        """Outputs for anything that a caller may pass; errors name the values of the original graph."""
         arrays = []
         for outer, value, item in zip(self._outer.inputs, self._inputs, given, strict=True):
             array = feeds.convert(outer, item)

@@ -102,7 +102,9 @@ def operator(
             given = [None if s is None else s.shape for s in n.inputs]
             given += [None] * (len(tensors) - len(given))
             known = all(s is None or s.static for s in n.inputs)
-            if infer is not None and not known:  # a size that is only a name: nothing is told before the sizes are there
+            if (
+                infer is not None and not known
+            ):  # some sizes are names alone: the user's function is not asked before they are numbers
                 return [Spec(None, first.dtype)] * len(n.node.outputs)
             found = _shapes(name, infer, given, _given(n))
             shapes = found if isinstance(found, list) else [found]
@@ -132,7 +134,7 @@ def operator(
             b.python(partial(run, n), inputs, outputs, native)
 
         def records(*inputs: Any, **values: Any) -> Any:
-            # The user's rule knows sizes by name, which that of the operator waits for.
+            # The user's rule also takes sizes known by name alone, for which the operator's own rule would wait.
             found = _shapes(name, infer, [None if v is None else v.shape for v in inputs], values)
             shapes = found if isinstance(found, list) else [found]
             made = Call(key, inputs, values).give([(shape, FLOAT32) for shape in shapes])

@@ -185,7 +185,7 @@ def destination(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[A
 
 
 def on_device(graph: Graph, by_value: Sequence[int], given: Sequence[Any], out: Any) -> list[Any]:
-    """Inputs as they are where they are, but on the host where their values decide sizes."""
+    """Inputs on the device that they are on; those whose values decide sizes are brought to the host."""
     from ..program.on_device import feed, is_on_device
 
     arrays: list[Any] = []

@@ -210,6 +210,9 @@ class Model:
             found = self._runner.run(feeds)
             if found is not None:
                 return found  # type: ignore[no-any-return]
+            made = self._main.again(feeds, self._threads)
+            if made is not None:
+                return dict(zip(self._names, made, strict=True))
         if timeout is not None:
             with Deadline(timeout):
                 return self.run(feeds, outputs, out=out)
@@ -576,7 +579,7 @@ class Model:
 
     @classmethod
     def _restored(cls, graph: Graph, options: Options, metadata: Any, device: str, threads: int, about: Any) -> Model:
-        """A model of what a pickle carries."""
+        """A model from the state in a pickle."""
         model = cls(graph, options, metadata, device=device)
         model.num_threads, model._about = threads, about
         return model

@@ -27,7 +27,7 @@ MOST_WIDENED = 4  # how much larger weights may be in memory than in a file: flo
 
 
 class Origin(NamedTuple):
-    """A file as it was, and how it was loaded."""
+    """A file at the time when it was loaded, and with which options it was."""
 
     path: str
     size: int
@@ -58,12 +58,12 @@ def look(source: Any, options: Mapping[str, Any], load: Callable[..., Model] | N
 
 
 def unchanged(origin: Origin) -> bool:
-    """Whether the file is still there as it was."""
+    """Whether the file still exists, unchanged."""
     return look(origin.path, origin.options, origin.load) == origin
 
 
 def reference(origin: Origin | None, graph: Graph) -> tuple[str, int, int, bytes] | None:
-    """The name of the file in a pickle; None if it is another one by now, or not all of the weights are in it."""
+    """The name of the file that a pickle refers to; None if the file has changed since, or does not have all of the weights."""
     if origin is None or not unchanged(origin) or not _holds(origin.size, graph):
         return None
     return origin.path, origin.size, origin.changed, _digest(origin.head)

@@ -191,7 +191,7 @@ class Stream:
         return made
 
     def reset(self) -> None:
-        """Begins again: every state is as it was when the stream was made."""
+        """Begins again: every state has its initial value."""
         self._state = {name: self._initial.get(name) for name in self._pairs}
         self._kept = {name: self._initial.get(name) for name in self._specs if name not in self._pairs}
 

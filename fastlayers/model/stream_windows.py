@@ -60,7 +60,7 @@ class WindowStream(Stream):
         others = Specs(v for v in model.inputs if v.name not in pairs)
         self._input, self._axis = _windowed(others, self._size + self._overlap, axis, input)
         self._expected, self._samples = _expected(self._input, self._axis, batch)
-        # What the stream keeps next to the network's states: the end of what was in windows, what is in none yet, other inputs.
+        # Kept next to the network's states: the last values of earlier windows, values of no window yet, and other inputs.
         name = self._input.name
         names = Names(model.inputs.names, "~", 1)
         self._before, self._waiting = names(f"{name}~overlap"), names(f"{name}~waiting")

@@ -29,7 +29,7 @@ MOST_RUNS = 10_000
 
 
 def bound(model: Model, shapes: Mapping[str, Any] | Sequence[Any] | None) -> Binding:
-    """The binding for these sizes; those of the model's own inputs if they are all known."""
+    """The binding for these sizes; by default for the sizes of the model's inputs, if all are known."""
     return model._main.binding(_arrays(model, shapes, "summary"))
 
 

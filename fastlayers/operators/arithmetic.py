@@ -127,7 +127,7 @@ def _pow_infer(n: View) -> list[Spec]:
 
 def _pow_run(n: View, x: np.ndarray, y: np.ndarray) -> Arrays:
     if x.dtype.kind == "f":
-        # A single exponent of 0.5 would make numpy draw roots, and that of -infinity is not what its power is.
+        # For a single exponent of 0.5 numpy computes a square root, which differs from the power at -infinity.
         exponents = np.array(np.broadcast_to(y.astype(np.float64), np.broadcast_shapes(x.shape, y.shape)))
         return (np.asarray(np.power(x.astype(np.float64), exponents), x.dtype),)
     if y.dtype.kind == "f":

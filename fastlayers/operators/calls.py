@@ -93,7 +93,7 @@ def integer(n: View, b: Builder, key: str, *constants: Ref) -> Any:
     return b.call("integer", x, y, b.output(0), code, source)
 
 
-# What `arithmetic` has of each kind of dtypes; of float32 others have the rest.
+# The operations of the kernel `arithmetic` by kinds of dtypes; other kernels have those of float32.
 _FLOATS = frozenset(table.ARITHMETIC) - {"and", "or", "xor", "left", "right"}
 _OF_KIND = {"i": frozenset(table.ARITHMETIC), "u": frozenset(table.ARITHMETIC), "f": _FLOATS, "b": frozenset[str]()}
 

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._windows import halves
-from ..calls.conv import Convolution, call, why
+from ..calls.conv import call
+from ..calls.conv_choice import Convolution, why, why_transposed
 from ..calls.conv_transpose import call as call_transposed
-from ..calls.geometry import Window
+from ..calls.conv_transpose import planned
+from ..calls.geometry import Window, five
 from ..kernels.reference.conv import convolved, taps_first
 from ..kernels.reference.conv_transpose import transposed as transposed_numbers
 from ..kernels.reference.conv_transpose import transposed_taps
@@ -237,6 +239,17 @@ def conv_transpose_lower(n: View, b: Builder) -> Any:
     return True
 
 
+def _transposed_why(n: View) -> str:
+    x, w, out = n.sizes(0), n.sizes(1), conv_transpose_infer(n)[0].shape
+    if len(w) > 5:
+        return ""
+    place, _, pads = _transposed(n, x, w)
+    x_last, out_last = n.get("x_last", False), n.get("out_last", False)
+    given, made = five(x, x_last), five(out, out_last)  # type: ignore[arg-type]
+    plan = planned(place._replace(pads=pads), n.get("group", 1), x_last, out_last, given, w[0], made)
+    return why_transposed(plan is not None)
+
+
 def conv_transpose_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None) -> Sequence[np.ndarray]:
     """Every input adds its weighted kernel to the result, of any number of axes."""
     place, _, pads = _transposed(n, x.shape, w.shape)
@@ -265,5 +278,6 @@ TRANSPOSED = Traits(
     scaling=Scaling(
         axis=_channels_axis, channels=lambda n, weight: int(weight.shape[1] * n.get("group", 1)), weight=_scaled_transposed
     ),
+    why=_transposed_why,
 )
 register("ConvTranspose", conv_transpose_infer, conv_transpose_run, conv_transpose_lower, TRANSPOSED)

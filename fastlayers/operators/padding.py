@@ -88,7 +88,7 @@ def _pad_lower(n: View, b: Any) -> Any:
 
 
 def _pad_native(n: View, b: Any, shape: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Any:
-    """More elements of float32."""
+    """More float32 elements than a result may have."""
     mode, value = _mode(n), n.value(2)
     most = {"reflect": -1, "wrap": 0}
     inside = all(

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..calls import recurrent
 from ..calls.machine import Machine, reference
 from ..ir.checks import same_shape
 from ..ir.graph import Shape
@@ -29,7 +30,7 @@ from ..kernels.halves import widened
 from ..kernels.table import UNARY, Activation, GruOptions, LstmOptions, RnnOptions
 from ..rules.weights import gates_rule, state_rule, valid_rule
 from ._base import Spec, View, register
-from ._costs import recurrent
+from ._costs import recurrent as multiply_adds
 from ._traits import Traits
 from .fused import activation, half_of, taken
 
@@ -238,9 +239,9 @@ def _call(
     m: Machine, n: View, values: Sequence[Any], options: Any, x: Any, before: Sequence[Any], lengths: Any, out: Any, after: Any
 ) -> None:
     """The kernel call; states are (d, b, h)."""
-    kind, flags = n.op.lower(), (bool(n.get("layout", 0)), not n.get("joined"), n.get("direction", "forward") == "reverse")
-    packed = m.pack(f"{kind}_pack", lambda: _weights(n, values, options))
-    m.call(kind, x, packed, *before, lengths, out, *after, *flags)
+    kind, flags = n.op.lower(), (bool(n.get("layout", 0)), n.get("direction", "forward") == "reverse", not n.get("joined"))
+    packed = recurrent.pack(m, kind, lambda: _weights(n, values, options))
+    recurrent.layer(m, kind, x, packed, before, lengths, out, after, *flags)
 
 
 def _run(n: View, *arrays: np.ndarray | None) -> Sequence[np.ndarray]:
@@ -273,5 +274,5 @@ for _op in GATES:
         infer_layer,
         _run,
         _lower,
-        Traits(time="recurrent", work="products", multiply_adds=recurrent, weights=(1, 2, 3, 7, 8), halves=_HALVES),
+        Traits(time="recurrent", work="products", multiply_adds=multiply_adds, weights=(1, 2, 3, 7, 8), halves=_HALVES),
     )

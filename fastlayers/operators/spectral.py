@@ -215,7 +215,7 @@ register("STFT", _stft_infer, _stft_run, _stft_lower, Traits(steers=(1, 3)))
 
 
 def _places(n: View) -> tuple[int, int, int | None]:
-    """From one frame to the next, how many values are left out before the first, and how many there are."""
+    """The distance between frames, the number of values before the first one, and the number of frames."""
     step, offset, length = n.get("step"), n.get("offset", 0), n.get("length")
     for name, value, least in (("step", step, 1), ("offset", offset, 0), ("length", length, 0)):
         if name == "length" and value is None:

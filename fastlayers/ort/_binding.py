@@ -51,7 +51,7 @@ class SessionIOBinding:
         self._inputs[name] = array
 
     def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
-        """A value."""
+        """Binds an OrtValue to an input."""
         if name not in self._core._by_name:
             raise OrtRuntimeError(f"Error when binding input: Failed to find input name in the mapping: {name}")
         if not isinstance(value, OrtValue):

@@ -107,11 +107,11 @@ class Core:
         return 0 if self._profiler is None else self._profiler.start_ns
 
     def get_providers(self) -> list[str]:
-        """The processor's."""
+        """The names of the providers, the processor's last."""
         return list(self._providers)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
-        """No options: the processor's have no meaning."""
+        """No options for any provider."""
         return {name: {} for name in self._providers}
 
     # ---- running ----------------------------------------------------------------------------------------------------

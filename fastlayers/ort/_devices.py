@@ -93,11 +93,11 @@ class OrtEpDevice:
 
     @property
     def ep_options(self) -> dict[str, str]:
-        """There are none."""
+        """Options of the provider: none."""
         return {}
 
     def create_sync_stream(self) -> Any:
-        """Cannot be had.
+        """Raises: the processor has no streams.
 
         Raises:
             UnsupportedError: always.

@@ -86,7 +86,7 @@ class Session:
         return self._providers
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
-        """Its options: none."""
+        """Options of the processor's provider: none."""
         return self._provider_options
 
     def get_provider_graph_assignment_info(self) -> list[Any]:
@@ -217,7 +217,7 @@ class Session:
         return []
 
     def set_tuning_results(self, results: Any, *, error_on_invalid: bool = False) -> None:
-        """Takes no results but none.
+        """Takes an empty list alone, since kernels are chosen without tuning.
 
         Raises:
             UnsupportedError: there are some.

@@ -86,7 +86,7 @@ def optimize(
         known: constants of the graphs around this one, where it is a branch.
         specs: ranks and dtypes of the values of those graphs.
     """
-    with np.errstate(all="ignore"):  # weights may be of any kind, and what comes of them is what would come when it runs
+    with np.errstate(all="ignore"):  # weights may be of any kind: results are those of a run
         return _without(frozenset(), graph, strict, known or {}, specs or {})
 
 
@@ -101,7 +101,7 @@ class _Stuck(Exception):
 def _without(
     left: frozenset[str], graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs: Mapping[str, Spec]
 ) -> Graph:
-    """See `optimize`; without the passes `left`, and without any other one that fails."""
+    """`optimize` without the passes in `left`, and without any other pass that fails."""
     try:
         return _optimized(left, graph, strict, known, specs)
     except _Stuck as stuck:

@@ -242,7 +242,7 @@ def is_lookup(node: Node) -> bool:
 
 
 def equal(table: np.ndarray, weight: np.ndarray) -> bool:
-    """Whether a matrix is a table."""
+    """Whether a matrix has the values of a table."""
     same = table.shape == weight.shape and np.array_equal(table[:1], weight[:1])
     return same and all(np.array_equal(table[i : i + 256], weight[i : i + 256]) for i in range(0, len(table), 256))
 

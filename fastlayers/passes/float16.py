@@ -51,7 +51,7 @@ class _Change(GraphBuilder):
         self.missing: set[str] = set()  # of these, the ones that there are not in float16 yet
 
     def changed(self) -> Graph:
-        """All of it."""
+        """The whole graph, rewritten."""
         for node in self.source.nodes:
             self.visit(node)
         for value in self.source.outputs:

@@ -46,7 +46,7 @@ class Room:
         self.bytes, self.work = LARGEST + _TIMES * own, _WORK + _WORK_TIMES * own
 
     def take(self, node: Node, inputs: list[Spec | None], results: list[Spec]) -> bool:
-        """Whether results of these known sizes may be computed now, which then counts."""
+        """Whether results of these known sizes may be computed now; if so, they count toward the limit."""
         made = sum(_count(spec) for spec in results)
         given = [0 if spec is None else _count(spec) for spec in inputs]
         work = made + sum(given)
@@ -92,7 +92,7 @@ class _Fold:
                 self.node(node)
 
     def same(self, name: str, other: str) -> None:
-        """Value `name` is `other`."""
+        """Has value `other` stand for value `name`."""
         if name in self.outputs:
             self.net.append(Node("Identity", (other,), (name,), {}))
             known = self.net.spec(other)

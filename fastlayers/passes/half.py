@@ -45,7 +45,7 @@ def halved(graph: Graph, half: int, native: bool = False, known: Mapping[str, np
     tables = {str(node.inputs[0]): ("", (0.0, 0.0)) for node in graph.nodes if _is_table(node, constants, half)}
 
     def table(name: str) -> tuple[str, tuple[float, float]]:
-        """The name of a table in 16 bits, and how far it is off."""
+        """The name of a table rounded to 16 bits, and the errors of rounding."""
         if not tables[name][0]:
             stored = f"{name} of 16 bits"
             node = Node("Embedding", (name,), (stored,), {"half": half})
@@ -86,7 +86,7 @@ def halved(graph: Graph, half: int, native: bool = False, known: Mapping[str, np
 
 
 def _is_table(node: Node, known: Mapping[str, np.ndarray], half: int) -> bool:
-    """Whether a node takes rows of a large table that can be so."""
+    """Whether a node looks up rows of a large table whose values fit 16 bits."""
     weight = known.get(node.inputs[0] or "") if is_lookup(node) else None
     large = weight is not None and weight.ndim == 2 and weight.dtype == np.float32 and weight.size >= LEAST
     return large and weight is not None and _fits(weight, half)

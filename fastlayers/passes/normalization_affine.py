@@ -167,7 +167,7 @@ def _finite(weight: np.ndarray, bias: np.ndarray) -> bool:
 
 
 def _zeros_stay(after: Node, shift: np.ndarray) -> bool:
-    """Whether what a convolution pads is what the affine map would make of it: nothing is padded, or the map keeps zeros."""
+    """Whether a convolution's padding stays right with the affine map in its weights: it pads nothing, or the map keeps zeros."""
     get = after.attributes.get
     if after.op == "Linear" or not shift.any() or get("pad_mode", 0):
         return True

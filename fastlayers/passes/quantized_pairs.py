@@ -27,8 +27,8 @@ __all__ = ["Layer", "Steps", "layers_of", "paired", "prepared", "pruned", "switc
 
 _FUSED = ("activation", "residual", "x_last", "out_last", "half", "pad_mode")
 _FORMS = {"convolution": "conv", "product": "product"}
-_STEPS = 255  # of a scale
-_LARGEST = 127  # of a weight
+_STEPS = 255  # between the least and the largest value
+_LARGEST = 127  # magnitude of a quantized weight
 _BIAS = 1 << 30  # steps of a bias at most
 
 

@@ -17,7 +17,7 @@ __all__ = ["Before", "asks_sizes", "before"]
 
 MOST_NODES, MOST_VALUES = 128, 1 << 16  # and values of a constant that they read
 SMALL = 1 << 22  # where the sizes of a node's inputs have no larger product, its result is as small
-_MASK = "PaddingMask"  # of queries and keys it asks for their number alone
+_MASK = "PaddingMask"  # it reads the numbers of queries and keys, not their values
 
 
 class _Step:

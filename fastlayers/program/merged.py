@@ -111,7 +111,7 @@ class _Maker:
         return -1 - self.inputs.setdefault(ref, len(self.inputs))
 
     def done(self) -> tuple[tuple[Any, ...], int] | None:
-        """The operations with slots, and how many there are."""
+        """The operations by slots, and the number of slots."""
         final = len(self.operations) - 1
         ends = {value: i for i, (_, _, of, _) in enumerate(self.operations) for value in of if value >= 0}
         if any(value not in ends for value in range(final)):

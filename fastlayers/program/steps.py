@@ -4,15 +4,18 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from .._tuples import NamedTuple
-from ..operators.builder import AnyCall, Call, NativeCall, NestedCall
+from ..calls.conv_choice import WALKS
+from ..ir.graph import Node
+from ..operators import Spec
+from ..operators.builder import AnyCall, Call, NativeCall, NestedCall, Ref
 from .cost import moved, multiply_adds, parameters, why
 from .trace import Plan
 
-__all__ = ["Step", "steps", "timed"]
+__all__ = ["Step", "steps", "timed", "ways"]
 
 
 class Step(NamedTuple):
@@ -52,6 +55,10 @@ def steps(plan: Plan, away: Collection[str] = ()) -> list[Step]:
         made = (plan.calls[i] for i in calls.get(node, ()))
         return tuple(dict.fromkeys(map(runs_in, made)))
 
+    def reason(node: Node, inputs: Sequence[Spec | None], own: Sequence[int]) -> str:
+        way = next((words for at, words in plan.ways if at in own), "")
+        return "; ".join(filter(None, (why(node, inputs), way)))
+
     for number, (node, inputs, outputs, weights) in enumerate(plan.nodes):
         out = outputs[0]
         (reads, makes), names = plan.links[number], kernels(number)
@@ -59,13 +66,29 @@ def steps(plan: Plan, away: Collection[str] = ()) -> list[Step]:
             Step(
                 node.op, node.outputs[0], tuple(out.shape or ()), out.dtype.name, parameters(node, weights),  # type: ignore[arg-type]
                 multiply_adds(node, inputs, outputs), moved(inputs, outputs), names, tuple(calls.get(number, ())),
-                reads, makes, "" if "numpy" in names else why(node, inputs),
+                reads, makes, "" if "numpy" in names else reason(node, inputs, calls.get(number, ())),
             )
         )  # fmt: skip
     rest = len(plan.nodes)
     if rest in calls:
         found.append(Step("(copies to outputs)", "", (), "", 0, 0, 0, kernels(rest), tuple(calls[rest])))
     return found
+
+
+def ways(calls: Sequence[AnyCall], makers: Mapping[str, Callable[..., Any]]) -> tuple[tuple[int, str], ...]:
+    """The ways of the engine's direct convolutions, in words, by the positions of their calls. `makers` make the steps of the
+    variant that is in use.
+    """
+    if not makers:
+        return ()
+    from ..kernels.aot.conv import walk_of
+
+    found = []
+    for at, call in enumerate(calls):
+        if isinstance(call, Call) and call.kernel == "conv":
+            step = makers["conv"](*[a.shape if isinstance(a, Ref) else a for a in call.args])
+            found.append((at, WALKS[walk_of(step)]))
+    return tuple(found)
 
 
 def timed(bound: Any) -> list[list[int]]:

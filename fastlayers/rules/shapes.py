@@ -80,7 +80,7 @@ def step_rule(op: str, steps: Sequence[int]) -> None:
 
 
 def index_error(op: str, index: int, x: Shape, axis: int) -> ShapeError:
-    """The error for an index that an axis does not have, as kernels begin it; `x` has no axes, or a size there."""
+    """The error for an index outside of an axis; `x` is the shape, which may have no axes."""
     size = x[axis] if x else 0
     least, most = (-size, size - 1) if isinstance(size, int) else (None, None)
     return ShapeError(f"{op}: index {index} is out of range: expected {least} to {most} along axis {axis} of x {x}")

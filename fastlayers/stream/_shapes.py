@@ -11,7 +11,7 @@ from ..ir.graph import Node
 from ._times import TIME, Kind, Sizes, Time
 from .rewrite import RULES, SIZED, Rewriter, by_steps, sizes_of, where
 
-_FAR = (1 << 31) - 1  # an end from here on is that of the axis
+_FAR = (1 << 31) - 1  # an end this far or farther stands for the axis's own
 
 
 def _constants(rw: Rewriter, node: Node, i: int) -> list[int] | None:
@@ -187,7 +187,7 @@ def _reshape(rw: Rewriter, node: Node, kinds: Sequence[Kind]) -> Sequence[Kind]:
         places, literal = [i for i, e in enumerate(target) if e == length], True
     for i in places:
         left, right = _same(given[: time.axis], target[:i]), _same(given[time.axis + 1 :], target[i + 1 :])
-        # One -1 on a side is whatever is left there, if the other side fits.
+        # One -1 on a side takes what remains, if the other side agrees.
         if (left is True and right is not False) or (right is True and left is not False):
             at = i
     if at is None:

@@ -18,7 +18,7 @@ __all__ = ["Decoder", "last_only"]
 
 _PAST, _PRESENT = "past_key_values", "present"
 _OTHERS = ("input_ids", "attention_mask", "position_ids")
-_PRODUCTS = frozenset({"Linear", "MatMul", "MatMulNBits"})
+_PRODUCTS = frozenset({"BlockLinear", "Linear", "MatMul", "MatMulNBits"})
 PIECE = 512  # tokens of a prompt that run at once: more are no faster, and take more memory
 
 

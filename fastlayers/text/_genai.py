@@ -22,14 +22,14 @@ _DECODER = {
 
 
 class Written(NamedTuple):
-    """What such a folder tells of itself."""
+    """The network and the configuration of such a folder."""
 
     network: str  # the name of its ONNX file
     config: Settings  # with config.json's words
 
 
 def written(folder: str, what: str) -> Written | None:
-    """What genai_config.json tells; None where a folder has none, or has a config.json of its own."""
+    """Network and configuration by genai_config.json; None where a folder has none, or has a config.json of its own."""
     name = "genai_config.json"
     if file_in(folder, name) is None or file_in(folder, "config.json") is not None:
         return None

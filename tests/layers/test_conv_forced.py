@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.calls import conv
+from fastlayers.calls import conv_choice as conv
+from fastlayers.kernels import dispatch
 from fastlayers.kernels.winograd_points import tiles_of
 from tests.program.graphs import normal
 
@@ -20,6 +22,10 @@ def _read_again() -> object:
     conv.forced.cache_clear()
     yield
     conv.forced.cache_clear()
+    if dispatch.engine() is not None:
+        from fastlayers.kernels.aot.conv import force_walk
+
+        force_walk(None)
 
 
 def kernels(**place: int) -> set[str]:
@@ -55,6 +61,10 @@ def test_summaries_and_reports_say_why(variant: str, monkeypatch: pytest.MonkeyP
     for pattern, (weight, options, names) in given.items():
         report = fl.compile(lambda x, w=weight, o=options: fl.functional.conv2d(x, w, **o), x).report()
         (step,) = [row.step for row in report.steps if row.step.op == "Conv"]
+        # Of a direct convolution, the engine says besides which way it goes.
+        if "conv" in names and variant.startswith("aot/"):
+            way = next(words for words in conv.WALKS.values() if step.why.endswith(words))
+            pattern += f"{'; ' if pattern else ''}{re.escape(way)}"
         assert re.fullmatch(pattern, step.why) and set(step.kernels) == names, (pattern, step)
         assert f": {step.why}\n" in report.text() if pattern else ":" not in report.text().splitlines()[2]
         assert step.why in [row["why"] for row in report.dict()["steps"]]
@@ -66,6 +76,38 @@ def test_summaries_and_reports_say_why(variant: str, monkeypatch: pytest.MonkeyP
     conv.forced.cache_clear()
     monkeypatch.delenv(conv.VARIABLE)
     assert "conv: sums tap by tap" in strict.summary()
+
+
+@pytest.mark.without("cuda")
+def test_ways_are_forced_and_told(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A way of the engine's is forced wherever it can go, and with it a direct convolution; elsewhere the fastest is taken."""
+    x, weight = normal(1, 3, 40, 40), normal(6, 3, 3, 3)
+    results = set()
+    for name in conv.WALKS:
+        monkeypatch.setenv(conv.VARIABLE, name)
+        conv.forced.cache_clear()
+        model = fl.compile(lambda x: fl.functional.conv2d(x, weight, padding=2, dilation=2), x)
+        results.add(np.asarray(model(x)).tobytes())
+        if variant.startswith("aot/"):
+            told = conv.WALKS["swapped" if name == "blocks" else name]  # it has no groups to go through together
+            assert f"conv: direct, as FASTLAYERS_CONV says; {told}" in model.summary(), name
+    assert len(results) == 1
+
+
+@pytest.mark.without("cuda")
+def test_transposed_and_quantized_say_why(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, apart, whole = normal(1, 8, 32, 32), normal(8, 1, 4, 4), normal(8, 8, 4, 4)
+
+    def said(weight: np.ndarray, groups: int) -> str:
+        return fl.compile(lambda x: fl.functional.conv_transpose2d(x, weight, stride=2, groups=groups), x).summary()
+
+    assert "phases of the strides, one channel a group" in said(apart, 8)
+    assert "a product a group" in said(whole, 1)
+    y = fl.functional.conv_transpose2d(x, apart, stride=2, groups=8)
+    monkeypatch.setenv(conv.VARIABLE, "direct")
+    conv.forced.cache_clear()
+    assert "a product a group, as FASTLAYERS_CONV says" in said(apart, 8)
+    np.testing.assert_array_equal(fl.functional.conv_transpose2d(x, apart, stride=2, groups=8), y)
 
 
 def test_an_unknown_word_is_an_error_of_the_first_convolution(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.calls import conv as conv_choice
+from fastlayers.calls import conv_choice
 from fastlayers.kernels import dispatch
 from fastlayers.layers import _windows as windows
 from fastlayers.program import bindings

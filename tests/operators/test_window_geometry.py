@@ -12,7 +12,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import functional
-from fastlayers.calls import conv as conv_choice
+from fastlayers.calls import conv_choice
 from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.kernels import dispatch
 from fastlayers.kernels.winograd_points import tiles_of

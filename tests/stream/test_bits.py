@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
-from fastlayers.calls.conv import kernel_for
+from fastlayers.calls.conv_choice import kernel_for
 from fastlayers.model.model import Options
 from tests.each import each
 from tests.program.graphs import graph, node, normal

@@ -208,7 +208,7 @@ class File:
         return Dataset(self, what, shape, kind, {k: self._cursor(m, what) for k, m in messages.items() if k in Dataset.READS})
 
     def claim(self, nbytes: int, what: str) -> None:
-        """Counts what is made of the file against what it has: a file must not stand for a hundred of its own size."""
+        """Counts the bytes made of the file against its size: more than a hundred times as many are refused."""
         self.decoded += nbytes
         if self.decoded > _FREE and self.decoded > _MOST_RATIO * self.size:
             self.raw.fail(

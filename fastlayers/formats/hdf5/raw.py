@@ -8,11 +8,11 @@ from ...errors import FormatError, UnsupportedError
 
 __all__ = ["UNDEFINED", "Cursor", "Raw"]
 
-UNDEFINED = (1 << 64) - 1  # the address of what is not there
+UNDEFINED = (1 << 64) - 1  # the address that stands for nothing
 
 
 class Raw:
-    """The file's bytes from its base address on; `where` is what errors begin with."""
+    """The file's bytes from its base address on; `where` is the beginning of errors."""
 
     def __init__(self, view: memoryview, where: str) -> None:
         self.view, self.where = view, where
@@ -72,7 +72,7 @@ class Cursor:
         self.take(length)
 
     def align(self) -> None:
-        """Goes on at the next multiple of 8; at the end of the piece the padding may be missing."""
+        """Moves on to the next multiple of 8; at the end of the piece the padding may be missing."""
         self.skip(min(-self.at % 8, self.left))
 
     def text(self, length: int) -> str:

@@ -53,7 +53,7 @@ class Tensor:
 
     @property
     def sizes(self) -> Shape:
-        """The shape, which must be known but for sizes."""
+        """The shape; its number of axes must be known."""
         if self.shape is None:
             raise FormatError(f"the rank of {self.name} is not known")
         return self.shape

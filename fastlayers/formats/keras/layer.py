@@ -30,7 +30,7 @@ _IN_FLOAT32 = (
 )  # fmt: skip
 # What a quantizer of Keras does by default.
 _BY_LARGEST = {"value_range": [-127, 127], "epsilon": 1e-07, "output_dtype": "int8"}
-# What is given functions, which a file has as code or as names of what is not in it: Keras itself loads none of them again unless
+# Layers that take functions, which a file stores as code, or as names of code elsewhere: Keras itself loads them only if
 # it is told to trust the file.
 _GIVEN_CODE = ("Lambda", "AssociativeScan", "Cond", "ForiLoop", "JVP", "Map", "Scan", "Switch", "VectorizedMap", "WhileLoop")
 DEEPEST = 32  # layers in layers
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
 
 
 LAYERS: dict[str, Entry] = {}
-OTHERS: dict[str, Entry] = {}  # of what is no class of layers: "operation"
+OTHERS: dict[str, Entry] = {}  # for a node that is no layer: "operation"
 
 
 def not_read(what: str, kind: str) -> str:
@@ -144,7 +144,7 @@ class Layer:
         self.children: list[tuple[str, Layer]] = []
         found = LAYERS.get(self.kind)
         operation = str(data.get("module", "")).startswith(("keras.src.ops", "keras.ops")) or (
-            # Without a module: operations have nothing to train, not even the word.
+            # Without a module: configurations of operations have no "trainable".
             "module" not in data and "trainable" not in self.config and "layers" not in self.config and self.kind != "InputLayer"
         )
         # In HDF5 nothing tells operations from layers of the same name but that these have a dtype policy.

@@ -98,7 +98,7 @@ def slice_(b: Build, inputs: Tensor, start_indices: Any, shape: Any) -> Tensor:
 
 @put("SliceUpdate")
 def slice_update(b: Build, inputs: Tensor, start_indices: Any, updates: Any) -> Tensor:
-    """The array with a block in place of what is from the starts on."""
+    """The array with a block put in at the given starts."""
     block = b.cast(as_tensor(b, updates), inputs.dtype)
     sizes = [block.size(a) for a in range(block.rank)]
     if math.prod(sizes) * max(len(sizes), 1) > MOST_FILLED:
@@ -377,7 +377,7 @@ _EPSILON = 1e-7  # Keras' own, where none is named
 
 
 def _wide(b: Build, x: Tensor, axes: list[int], weight: Any) -> Tensor:
-    """Weights as they are, or with one of their axes at each of those of the norm."""
+    """Weights unchanged, or with axes of size 1 put in between, so that their own are the normalized ones."""
     found = b.floats(as_tensor(b, weight))
     return found if found.rank in (1, x.rank) and axes == [x.rank - 1] else b.reshape(
         found, *(x.size(a) if a in axes else 1 for a in range(x.rank))

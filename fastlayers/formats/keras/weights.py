@@ -79,7 +79,7 @@ class _Paths:
         return any(name.startswith(f"{path}/") for name in self.stored)
 
 
-# Classes that are called otherwise than what they are exported as, which is what a configuration says.
+# Classes whose exported name, which configurations have, is not the class's.
 _CLASSES = {"GroupQueryAttention": "GroupedQueryAttention"}
 
 

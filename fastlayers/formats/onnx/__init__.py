@@ -69,7 +69,7 @@ def load_graph(source: Source, budget: Budget) -> tuple[Graph, dict[str, str], d
 
 
 def value_names(source: Source, budget: Budget) -> list[str]:
-    """The names of what the nodes of the model's own graph make, as the file has them."""
+    """The names, in the file, of the results of the main graph's nodes."""
     from .parse import Parser
 
     return [name for node in Parser(source, budget).model().graph.nodes for name in node.outputs if name]

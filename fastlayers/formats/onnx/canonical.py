@@ -181,7 +181,7 @@ def _scatter(node: Node, version: int, make: GraphBuilder) -> list[Node]:
 
 
 def _upsample(node: Node, version: int, make: GraphBuilder) -> list[Node]:
-    """Resize as it was before opset 11."""
+    """Resize of opset 10, which has no inputs for regions and sizes."""
     x, given = node.inputs[0], node.attributes
     if version < 7:
         scales = np.array([1, 1, given["height_scale"], given["width_scale"]], np.float32)

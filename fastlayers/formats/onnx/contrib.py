@@ -210,7 +210,7 @@ def _causal_conv(node: Node, version: int, make: GraphBuilder) -> list[Node]:
 
 
 def _linear_attention(node: Node, version: int, make: GraphBuilder) -> list[Node]:
-    """ONNX's own, but for queries of fewer heads than values."""
+    """ONNX's operator, unless queries have fewer heads than values."""
     given = {name: value for name, value in node.attributes.items() if name not in ("chunk_size", "state_window")}
     return [Node(node.op, node.inputs, node.outputs, {**given, "inverse": 1})]
 

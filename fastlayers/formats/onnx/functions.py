@@ -47,7 +47,7 @@ class _Inliner:
             self._functions[key] = function
 
     def graph(self, graph: GraphProto, calls: tuple[_Key, ...]) -> GraphProto:
-        """The graph with its nodes expanded; `calls` are the functions that it is in."""
+        """The graph with its nodes expanded; `calls` are the functions being expanded, which may not call themselves."""
         widened: dict[str, str] = dict(graph.widened)
         nodes = self._expanded(graph.nodes, calls, widened)
         return graph._replace(nodes=tuple(nodes), widened=frozen(widened))

@@ -56,7 +56,7 @@ def _same(node: Node, version: int, make: Any) -> list[Node]:
 
 
 def _label_encoder(node: Node, version: int, make: Any) -> list[Node]:
-    """Version 1 values the strings of a list; which of both comes in, the dtype of what comes in says."""
+    """Version 1 maps between strings and their positions in a list; the input's dtype tells the direction."""
     given = dict(node.attributes)
     classes = given.pop("classes_strings", None)
     if version >= 2 and classes is None:

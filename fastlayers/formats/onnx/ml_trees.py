@@ -95,7 +95,7 @@ def _lists(node: Node, side: str) -> dict[str, np.ndarray]:
 
 
 def _keys(nodes: list[np.ndarray], trees: list[np.ndarray]) -> list[np.ndarray]:
-    """One number for each pair of a tree's and a node's, whatever values per file gives them."""
+    """One number for each pair of a tree's number and a node's, whose values a file may choose freely."""
     of_tree, of_node = np.concatenate(trees), np.concatenate(nodes)
     most = [int(part.max(initial=0)) + 1 for part in (of_tree, of_node)]
     if min(of_tree.min(initial=0), of_node.min(initial=0)) < 0 or most[0] * most[1] >= 1 << 63:  # values that are no positions
@@ -156,7 +156,7 @@ def _base(node: Node, targets: int) -> np.ndarray:
 
 
 def tree_ensemble_regressor(node: Node, version: int, make: Any) -> list[Node]:
-    """Sums, means, least or largest of what leaves say of each target."""
+    """Sums, means, minima or maxima, over the trees, of their leaves' values for each target."""
     nodes, given = Nodes(node, make), node.attributes
     arrays = _lists(node, "target")
     targets = given.get("n_targets", int(arrays["targets"].max(initial=-1)) + 1)

@@ -172,7 +172,7 @@ def _place(where: object, node: NodeProto) -> Place:
 
 
 def _twice(names: list[str]) -> str:
-    """The first name that comes again."""
+    """The first name that occurs twice, or ""."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -166,7 +166,7 @@ def _of_integers(kind: Elements, shape: tuple[int, ...], payload: Payload, budge
 
 
 def _range(kind: Elements) -> tuple[int, int]:
-    """Range of values in a field of typed integers. Writers differ in whether they extend the sign of what is narrower."""
+    """The range of values in a field of typed integers. Writers differ in whether they extend the sign of narrower types."""
     if kind is ELEMENTS[BOOL]:
         return 0, 1
     if kind.bits == 6:

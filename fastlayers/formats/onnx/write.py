@@ -24,7 +24,7 @@ from .schema import NEWEST, Schema, schemas
 
 __all__ = ["content", "save"]
 
-_OLDEST = 18  # the newest forms of the graph's operators are in it, those that came later aside
+_OLDEST = 18  # it has all operators in the form of the graph's, except those of `_LATER`
 _LATER = {"DFT": 20, "GroupNormalization": 21}
 _IR = ((18, 8), (20, 9), (22, 10), (23, 11), (NEWEST, 12))  # the version of the format that an opset came with
 _MOST = (1 << 31) - 1  # bytes of a message of protobuf

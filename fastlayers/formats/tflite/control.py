@@ -68,7 +68,7 @@ def while_(c: Call) -> tuple[str, ...]:
 
 
 def _distinct(e: GraphBuilder, names: Sequence[str]) -> list[str]:
-    """Values of which each is made by a node, and none is named twice."""
+    """Values all made by nodes, none of them listed twice."""
     made = {name for node in e.nodes for name in node.outputs}
     found: list[str] = []
     for name in names:

@@ -191,7 +191,7 @@ class Converter:
         return data if data is not None and len(data) else None
 
     def dtype(self, tensor: Tensor, what: str) -> np.dtype[Any]:
-        """The dtype of what must be numeric."""
+        """The dtype of a tensor, which must be numeric."""
         found = dtype_of(tensor.type)
         if found is None:
             self.refused[f"{what} {_NO_NUMBERS}"] += 1

@@ -99,7 +99,7 @@ def reverse(c: Call) -> str:
 
 
 def where(c: Call) -> str:
-    """Positions of what is not zero, one per row."""
+    """The positions of nonzero elements, one per row."""
     return c.e.node("Transpose", c.e.node("NonZero", c.x(0)), perm=(1, 0))
 
 
@@ -125,13 +125,13 @@ def dynamic_update_slice(c: Call) -> str:
 
 
 def reverse_sequence(c: Call) -> str:
-    """Reverses the first steps of each image, as many as its length."""
+    """Reverses the first steps of each sequence: as many as its length."""
     o, lengths = c.options, c.cast(c.x(1), np.dtype(np.int64))
     return c.e.node("ReverseSequence", c.x(0), lengths, time_axis=o["seq_dim"], batch_axis=o["batch_dim"])
 
 
 def unique(c: Call) -> tuple[str, ...]:
-    """The elements in the order in which they first come, and for each position the number of its own."""
+    """The distinct elements in the order of their first positions, and for each position the index of its element."""
     made = c.e.many("Unique", (c.x(0),), ("", "", ""), {"sorted": 0})
     return made[0], c.cast(made[2], c.dtype(1)) if len(c.outputs) > 1 else made[2]
 

@@ -264,5 +264,5 @@ RULES: dict[str, Rule] = {
     "MUL": _binary("QLinearMul"),
     "SOFTMAX": _unary("QLinearSoftmax", lambda c: {"axis": -1} if c.options["beta"] == 1 else None),
 }
-# What says itself what becomes of its integers.
+# Operators that have their own rule for integers.
 OWN: dict[str, Rule] = {"DEQUANTIZE": dequantize, "QUANTIZE": quantize}

@@ -111,7 +111,7 @@ def _size(level: Table, where: str) -> int:
 
 
 def _walk(order: tuple[int, ...], levels: list[Table], most: int, count: int, budget: Budget, where: str) -> dict[int, Array]:
-    """For each dimension where along it each value is."""
+    """For each dimension, the index of every stored value along it."""
     places: dict[int, Array] = {}
     total = 1
     for dimension, level in zip(order, levels, strict=True):

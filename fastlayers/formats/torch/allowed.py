@@ -1,4 +1,4 @@
-"""The closed list of what a torch file may call, and what comes of it: our records, made by functions of this package alone.
+"""The closed list of names that a torch file may call, and this package's functions, which are called instead and make records.
 
 Nothing is imported or looked up by a name of the file. Calling what is not listed is an error at the end of the pickle
 (`Context.check_unknown`), which names all of it. Making an object of an unknown class without calling anything (NEWOBJ) gives

@@ -36,7 +36,7 @@ class _Namer:
         self._left = 1000 + _VISITS_A_STEP * context.steps
 
     def visit(self, value: Any, within: str) -> None:
-        """Adds what is below `value`. `within` is what makes a tensor here one that cannot be read, or ""."""
+        """Adds the tensors below `value`. `within` names the object because of which tensors here cannot be read, or is ""."""
         kind = type(value)
         if kind is Record and value.name == ndarrays.NAME:
             self._add(self._array(value), within)

@@ -17,7 +17,7 @@ NAME = "numpy.ndarray"  # of the records that stand for arrays
 
 
 class NumpyArray(NamedTuple):
-    """A checked array, its data still as it was in the pickle."""
+    """A checked array, its data in the order and byte order of the pickle."""
 
     kind: Codec
     shape: tuple[int, ...]
@@ -41,7 +41,7 @@ def from_buffer(args: tuple[Any, ...], context: Context) -> object:
 
 
 def checked(record: Record, context: Context) -> NumpyArray | Refused | None:
-    """The array that a record of the name `NAME` is, None if its elements are text or dates."""
+    """The array that a record `NAME` in the pickle describes; None if its elements are text or dates."""
     state = record.parts[0] if len(record.parts) == 1 else None
     if type(state) is not tuple or len(state) != 5:
         context.fail("an array of numpy has no state, or one that is not of 5 values")

@@ -36,7 +36,7 @@ class Record:
 
 
 class Dict(list[tuple[Any, Any]]):
-    """A dict as its pairs: keys come from the file, so they are not hashed."""
+    """A dict as a list of its pairs: its keys come from the file and are never hashed."""
 
     __slots__ = ()
 

@@ -133,7 +133,7 @@ def bucket(apart: np.ndarray, buckets: int, longest: int) -> np.ndarray:
 
 
 def convolved(n: Network, x: str, y: str, mask: str, eps: float) -> str:
-    """The first block's result with a convolution over the tokens of what went in."""
+    """The first block's result, with a convolution over the tokens of its input added."""
     c, name, width = n.config, f"{n.weights.prefix}encoder.conv", n.width(x)
     size, groups = c.size("conv_kernel_size"), c.size("conv_groups", 1)
     weight, bias = n.parameter(f"{name}.conv.weight", width, width // groups, size), n.vector(f"{name}.conv.bias", width)

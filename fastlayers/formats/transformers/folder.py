@@ -91,7 +91,7 @@ def _inside(path: str, name: str, where: str) -> str:
 
 
 def _no_code(path: str, config: dict[str, Any], where: str) -> None:
-    """Raises if the network is code in the folder, but for code whose network a family is: that is not looked at."""
+    """Raises if the network is Python code in the folder and no family here describes it; such code is never read."""
     scripts = sorted(name for name in os.listdir(path) if name.endswith(".py"))
     given = config.get("auto_map")
     known = getattr(family_of(config, where), "AUTO_MAP", "") if isinstance(given, dict) else ""

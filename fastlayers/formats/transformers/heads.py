@@ -22,7 +22,7 @@ def finish(n: Network, x: str, heads: dict[str, Head]) -> None:
         heads: what the family has besides "TokenClassification" and "QuestionAnswering", which all have alike.
     """
     n.scope = ""
-    n.config.unused("tie_word_embeddings")  # but for words, below
+    n.config.unused("tie_word_embeddings")  # the head of words, below, reads it
     if not n.head:
         n.output("last_hidden_state", x)
     elif n.head in heads:

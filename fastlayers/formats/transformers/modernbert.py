@@ -18,7 +18,7 @@ def write(n: Network) -> None:
     """Writes the network."""
     c, at = n.config, n.weights.prefix
     c.only(position_embedding_type="absolute", embedding_norm=True)
-    c.unused("classifier_pooling", "classifier_bias", "classifier_activation", "decoder_bias")  # but for heads
+    c.unused("classifier_pooling", "classifier_bias", "classifier_activation", "decoder_bias")  # heads read these
     width, heads_, inner = c.size("hidden_size"), c.size("num_attention_heads"), c.size("intermediate_size")
     layers, eps, shift = c.layers(), c.number("norm_eps", 1e-5), c.flag("norm_bias", False)
     bias, more, kind = c.flag("attention_bias"), c.flag("mlp_bias"), c.text("hidden_activation", "gelu")
@@ -56,7 +56,7 @@ def write(n: Network) -> None:
 
 
 def transformed(n: Network, x: str) -> str:
-    """The layer before those of the heads."""
+    """The layer that comes before a head's."""
     c = n.config
     y = n.linear("head.dense", x, n.width(x), c.flag("classifier_bias", False))
     y = n.activation(c.text("classifier_activation", "gelu"), y)

@@ -14,6 +14,15 @@ cdef enum:
     COLS = 256
 
 
+# The ways over a convolution's results, by the names of `table.CONV_WALKS`; the last is asked first. See `conv.plan_as`.
+cdef enum:
+    ROWS = 0
+    SWAPPED = 1
+    LINES = 2
+    INSIDE = 3
+    BLOCKS = 4
+
+
 cdef struct Job:
     Band band               # the input of one image and group
     const float *x
@@ -26,17 +35,15 @@ cdef struct Job:
     int64_t stride[3]
     int64_t dilation[3]
     bint out_last           # is the output channels-last?
-    bint in_place           # channels-last data without padding: pixels are read where they are
-    int half                # how the weights are stored: fl_half_kind; then none of what follows but the cut
+    bint padded             # is there any padding?
+    int half                # how the weights are stored: fl_half_kind
     bint pairs              # whether the band is rounded too: fl_half_block
-    bint swap
-    bint along              # instead of all below: along lines of pixels
-    Lines lines
-    bint inside             # or without the padding
-    Inside pieces
-    bint blocked            # or sixteen channels of several groups at a time
-    Blocks blocks
     double work
+    int walk                # which of these has the plan; that of rows and of swapped roles follows
+    Lines lines
+    Inside pieces
+    Blocks blocks
+    bint in_place           # channels-last data without padding: pixels are read where they are
     # how the work is cut: rows x cols output pixels, `width` columns of the product
     int64_t rows, cols, width, row_tasks, col_tasks, width_tasks, tasks
     int64_t pixel           # floats between neighbouring pixels, or, if roles are swapped, channels; see Band for rows and planes

@@ -183,8 +183,8 @@ cdef int with_scratch(fl_task_fn fn, void *job, char **memory, int64_t each, int
     cdef int threads = workers(tasks, work)
     if tasks == 0:
         return 0
-    memory[0] = <char *>alloc(threads * each)
-    if memory[0] == NULL:
+    memory[0] = <char *>alloc(threads * each) if each else NULL
+    if memory[0] == NULL and each:
         return -1
     parallel(fn, job, tasks, threads)
     release(memory[0])

@@ -39,6 +39,7 @@ cdef struct Inside:
     int64_t stride[3]
     int64_t dilation[3]
     bint out_last
+    bint always              # also where little of the work is with padding
     const float *b
     fl_epilogue epilogue     # of the whole output: residual points at its start
     const float *x

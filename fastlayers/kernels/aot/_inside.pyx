@@ -94,7 +94,7 @@ cdef int plan_inside(Inside *job, int64_t images, bint residual, void **lists) e
     most_left = 0.85 * job.kernel[1] * job.kernel[2]
     if job.groups > 1 and job.band.last:
         most_left += COPY * <double>(job.stride[1] * job.stride[2]) / (max(job.band.ig, <int64_t>1) * panels_size(job.og, 1))
-    if left > most_left * job.out_size[1] * job.out_size[2] or deep == 0:
+    if deep == 0 or left > most_left * job.out_size[1] * job.out_size[2] and not job.always:
         return 0
     if pieces > MOST or numbers * job.room > MOST:
         return 0

@@ -4,13 +4,15 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from ._band cimport Band, blocks_of
-from ._conv cimport Job, Place, place_of, reach
+from ._conv cimport PIXELS, Job, Place, place_of, reach
 from ._engine cimport FL_KC, FL_PANEL, fl_block, fl_epilogue, fl_panels, fl_run
-from ._space cimport rounded, source_index
+from ._rows cimport cut
+from ._space cimport even, rounded, source_index
 from .gemm cimport panels_size
 
 cdef enum:
     STRIP = 64    # pixels that are packed at once: four panels
+    FEW_RESULTS = 64  # a group: as few read pixels where they are, where nothing else speaks for packing them
 
 
 cdef bint swapped(int64_t k, int64_t ig, int64_t og, bint alone) noexcept nogil:
@@ -180,7 +182,29 @@ cdef bint dense(const Job *job) noexcept nogil:
     return job.k == job.band.ig and job.stride[0] == 1 and job.stride[1] == 1 and job.stride[2] == 1
 
 
-cdef void plan_swapped(Job *job) noexcept nogil:
+cdef void plan_swapped(Job *job, int64_t images, bint residual) noexcept nogil:
+    cdef int64_t most = min(max(PIXELS * FL_KC // max(job.k, <int64_t>1), <int64_t>PIXELS), <int64_t>4 * PIXELS)  # few terms: longer panels
+    job.in_place = not job.padded and dense(job)
+    if job.in_place:  # a plain product: pixels are one row
+        job.band.size[2] = job.out_size[2] = job.band.size[0] * job.band.size[1] * job.band.size[2]
+        job.band.size[0] = job.band.size[1] = job.out_size[0] = job.out_size[1] = 1
+    job.epilogue.ldr = job.out_size[0] * job.out_size[1] * job.out_size[2]
+    job.cols = even(job.out_size[2], most)
+    if job.cols < job.out_size[2]:
+        job.cols = panels_size(job.cols, 1)
+    # Whole panels of a row are read where they are: 3 -> 64 (7x7) took 0.9 of the time. What is left of the rows is packed together.
+    # Rows of one panel and a part are packed whole: few sums at a time are slow (28 wide, 3 -> 32: 0.83 of the time).
+    # Of a 1x1 kernel, pixels that meet few weights are not worth packing: 32 -> 16 (112x112) took 0.63 of the time, 96 -> 24 (56x56)
+    # 0.72, 64 -> 64 0.84, 64 -> 256 1.02.
+    job.packing = job.in_place and job.og > FEW_RESULTS or job.out_size[2] % FL_PANEL != 0 and (residual or job.cols < 2 * FL_PANEL)
+    job.rows = even(job.out_size[1], max(most // job.cols, <int64_t>1))
+    if not job.in_place and not (job.packing and job.cols < job.out_size[2]):  # packed pixels are next to each other in the result
+        job.rows = rows_that_fill(job.rows, job.out_size[1], job.cols if job.packing else job.cols % FL_PANEL)
+    cut(job, images)
+    scratch_of(job)
+
+
+cdef void scratch_of(Job *job) noexcept nogil:
     """Scratch of one task with swapped roles: pointers to weights, padded input by phases, panels (`at_sums`), offsets of pixels."""
     cdef int64_t high = reach(job, 1, job.rows), wide = reach(job, 2, job.cols)
     if job.in_place:

@@ -6,8 +6,8 @@ from libc.stdint cimport int64_t
 cimport numpy as cnp
 
 from ._engine cimport (
-    FL_ATTENTION_SCRATCH, FL_PANEL, FL_QUERIES, RELEASE_GIL,
-    alloc, fl_attention, fl_kernels, fl_task_fn, level, parallel, release, workers,
+    FL_ATTENTION_SCRATCH, FL_PANEL, FL_QUERIES,
+    alloc, fl_attention, fl_kernels, level, parallel, release, workers,
 )
 from ._once cimport fl_once
 
@@ -97,15 +97,6 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     job.table.attention(&p)
 
 
-cdef inline void spread(fl_task_fn function, Job *job, int64_t tasks, int threads) noexcept nogil:
-    cdef int64_t i
-    if threads == 1 and job.work < RELEASE_GIL:
-        for i in range(tasks):
-            function(job, i, 0)
-    else:
-        parallel(function, job, tasks, threads)
-
-
 cdef int run(const void *plan, void *const *operands) noexcept nogil:
     """Operands: q, k, v, mask or NULL, lengths or NULL, out."""
     cdef Job job = (<const Job *>plan)[0]
@@ -122,8 +113,8 @@ cdef int run(const void *plan, void *const *operands) noexcept nogil:
     job.q, job.k, job.v = <const float *>operands[0], <const float *>operands[1], <const float *>operands[2]
     job.mask, job.lengths, job.out = <const float *>operands[3], <const int64_t *>operands[4], <float *>operands[5]
     job.scratch, job.found = memory, memory + threads * job.scratch_size if found else NULL
-    spread(look, &job, looks, threads if threads <= looks else 1)
-    spread(task, &job, tasks, threads)
+    parallel(look, &job, looks, threads if threads <= looks else 1)
+    parallel(task, &job, tasks, threads)
     release(memory)
     return 0
 

@@ -99,7 +99,7 @@ cdef tuple left(tuple arrays, tuple constants):
 
 
 def quick(dict runners, function, tuple args, dict kwargs):
-    """The result of a call whose program is known for its sizes; None where none is yet, NotImplemented where there can be none.
+    """The result of a call if there is a program for its sizes; None if there is none yet, NotImplemented if there can be none.
 
     `runners` has by the key of a call None, or its plans (see `graph.eager.Plan`): one, or several that were made with
     other values of some of the arrays.

@@ -1,13 +1,13 @@
-"""Convolution in 1 to 3 dimensions over the packed matrix product, without an im2col matrix.
+"""Convolution in 1 to 3 dimensions over the packed matrix product, without an im2col matrix: its weights, and which way it goes.
 
 A pixel's taps are a few runs of consecutive floats in padded channels-last data (one per kernel row, since kw * c values of a row are
 adjacent), so an output pixel is a row of the product, given by one pointer and a list of runs that all pixels share. A task pads (and, for
 channels-first data, transposes) the few input rows that it needs into scratch that stays in cache; data that needs neither is read in place.
 
-Channels-first data with few taps (a 1x1 kernel, or few channels) swap roles instead: the weights' rows are broadcast and pixels are the
+That is `_rows.pyx`. Channels-first data with few taps (a 1x1 kernel, or few channels) swap roles instead: the weights' rows are broadcast and pixels are the
 panels, packed or read where they are, so that neither side is transposed: see `_swapped.pyx`. Few results a group go along lines of
 pixels: see `_lines.pyx`. Where many taps are in the padding, it is left out: see `_inside.pyx`. Groups of up to 8 channels go sixteen channels at a
-time, as depthwise convolutions do: see `_blocks.pyx`. All walks add in the same order: results are equal bit for bit.
+time, as depthwise convolutions do: see `_blocks.pyx`. All walks add in the same order: results are equal bit for bit. `plan_as` chooses.
 """
 
 cimport cython
@@ -18,39 +18,31 @@ cimport numpy as cnp
 
 import numpy as np
 
-from ._band cimport Band, Runs, blocks_of, end_runs, fill, multiply, no_runs
 from ._blocks cimport Blocks, blocks_task, plan_blocks
-from ._conv cimport COLS, PIXELS, Job, Place, place_of, reach
-from ._engine cimport (
-    FL_BRAIN, FL_FINE, FL_KC, FL_PANEL, WEIGHT_WORK,
-    alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, release, workers,
-)
+from ._conv cimport BLOCKS, INSIDE, LINES, PIXELS, ROWS, SWAPPED, Job
+from ._engine cimport FL_BRAIN, FL_FINE, FL_KC, FL_PANEL, WEIGHT_WORK, alloc, copied, level, need, parallel, release, workers
 from ._fit cimport Fit, check_groups, fit_of, read_steps
-from ._halves cimport HalfRows, half_multiply, halves_size, pack_halves
-from ._inside cimport LARGEST, STRETCHES, Inside, Stretch, add_taps, inside_task, plan_inside, stretches, turn_task
+from ._halves cimport halves_size, pack_halves
+from ._inside cimport Inside, inside_task, plan_inside, turn_task
 from ._lines cimport Lines, cheaper, few, lines_task, plan_lines
-from ._space cimport even, rounded, shared, width_of
-from ._panels cimport Panels, make_panels
-from ._swapped cimport dense, plan_swapped, plan_taps, rows_that_fill, swapped, swapped_task
-from .gemm cimport columns_size, pack_all, panels_size
+from ._rows cimport plan_rows, rows_task
+from ._step cimport Step
+from ._swapped cimport dense, plan_swapped, plan_taps, swapped, swapped_task
+from .gemm cimport Panels, make_panels, pack_all, panels_size
 
 from ...errors import ArgumentError
 from ..halves import rounded as rounded_weights
-from ..table import HALVES
+from ..table import CONV_WALKS, HALVES
 
 cnp.import_array()
 
-cdef extern from "csrc/prefetch.h" nogil:
-    void fl_prefetch_plane(const float *first, int64_t pitch, int64_t rows, int64_t n)
-
 cdef enum:
-    LEAST = 48    # pixels of a task that is cut for another thread
     MOST = 12     # results of swapped roles that go along lines
-    FEW_RESULTS = 64  # a group: as few read pixels where they are, where nothing else speaks for packing them
     WIDE = 40  # columns from which on lines are good at groups of few channels
     FEW = 128  # pixels: below, the last panel's empty columns cost more than transposing (measured: 49 pixels 1.3, 196 pixels 0.9 times as long)
 
 
+cdef int FORCED = -1  # the walk that `force_walk` asks for
 cdef Fit PACK = fit_of("conv_pack"), FIT = fit_of("conv")
 
 
@@ -175,109 +167,6 @@ cdef int pack_mixed(PackedConv packed, cnp.ndarray weight__oidhw, cnp.ndarray bi
     return 0
 
 
-cdef void plan_runs(Job *job, const Stretch *depth, int64_t count) noexcept nogil:
-    """Taps in the order (kd, kh, kw): a list for each of `count` stretches of depth, of those that are in it."""
-    cdef int64_t apart[3]
-    cdef int64_t i
-    cdef Stretch all_
-    cdef Runs list
-    all_.first, all_.stop = 0, job.k
-    apart[0], apart[1], apart[2] = job.band.plane, job.dilation[1] * job.band.row, job.dilation[2] * job.pixel
-    for i in range(count):
-        list = no_runs(job.runs + i * job.room, job.first + i * (blocks_of(job.k) + 1))
-        add_taps(&list, job.kernel, &depth[i], &all_, &all_, apart, job.band.ig)
-        end_runs(&list)
-
-
-cdef inline int64_t list_of(const Job *job, int64_t od) noexcept nogil:
-    """Number of the list of runs for outputs at this depth."""
-    return job.list_at[od] if job.list_at != NULL else 0
-
-
-cdef void task(void *context, int64_t number, int worker) noexcept nogil:
-    cdef const Job *job = <const Job *>context
-    cdef const Band *band = &job.band
-    cdef const fl_kernels *lv = band.level
-    cdef Place at = place_of(job, number)
-    cdef int64_t channel = at.group * job.og + at.j0, pixels = at.rows * at.cols, x, y, i, to
-    cdef int64_t volume = band.size[0] * band.size[1] * band.size[2], out_volume = job.out_size[0] * job.out_size[1] * job.out_size[2]
-    cdef char *scratch = job.scratch + worker * job.scratch_size
-    cdef const float **row = <const float **>scratch
-    cdef const float *base = job.x + at.image * volume * band.channels + at.group * band.ig * (1 if band.last else volume)
-    cdef float *first = job.out + at.image * out_volume * job.out_channels
-    cdef fl_epilogue e = job.epilogue
-    cdef fl_block p
-    cdef HalfRows half_rows
-    cdef uint16_t *narrow = <uint16_t *>(scratch + job.at_pairs)
-
-    if job.in_place:
-        base += (at.od * job.stride[0] * band.size[1] + at.oh * job.stride[1]) * band.row + at.ow * job.stride[2] * job.pixel
-    else:
-        fill(band, base, <float *>(scratch + job.at_input), at.od * job.stride[0], job.dilation[0], job.kernel[0],
-             at.oh * job.stride[1], reach(job, 1, at.rows), at.ow * job.stride[2], reach(job, 2, at.cols))
-        base = <const float *>(scratch + job.at_input)
-    if job.pairs:
-        for i in range(job.kernel[0]):
-            lv.halves.round(base + i * band.plane, reach(job, 1, at.rows) * band.row, narrow + i * band.plane)
-    i = 0
-    for y in range(at.rows):
-        for x in range(at.cols):
-            to = y * job.stride[1] * band.row + x * job.stride[2] * job.pixel
-            row[i] = <const float *>(narrow + to) if job.pairs else base + to
-            i += 1
-
-    if e.bias != NULL:
-        e.bias += at.group * panels_size(job.og, 1) + at.j0
-    if job.out_last:
-        first += at.first * job.out_channels + channel
-        p.c, p.ldc = first, job.out_channels
-        if e.residual != NULL:
-            e.residual += first - job.out
-    else:
-        first += channel * out_volume + at.first
-        p.c, p.ldc = <float *>(scratch + job.at_sums), panels_size(at.width, 1)
-        if e.residual != NULL:
-            lv.transpose(e.residual + (first - job.out), out_volume, <float *>(scratch + job.at_residual), p.ldc, at.width, pixels)
-            e.residual, e.ldr = <float *>(scratch + job.at_residual), p.ldc
-        # The planes' lines are drawn in while the sums are made: the transposition at the end touches one page per channel. Eight 64@56
-        # images took 1.87 ms each without, 1.57 with.
-        fl_prefetch_plane(first, out_volume, at.width, pixels)
-    # Scratch has room for whole panels, or half of one, which are faster than another part.
-    p.rows, p.m, p.n = row, pixels, at.width if job.out_last else columns_size(lv, at.width)
-    i = list_of(job, at.od)
-    if job.half:
-        half_rows.rows, half_rows.pairs, half_rows.runs = row, <const uint16_t *const *>row if job.pairs else NULL, job.runs
-        half_rows.starts = NULL if job.k == band.ig else job.first
-        half_multiply(lv, job.half, &half_rows, pixels, job.k, <const uint16_t *>job.b + at.group * halves_size(job.half, job.og, job.k),
-                      job.og, at.j0, at.width, p.c, p.ldc, &e)
-    else:
-        multiply(lv, &p, job.runs + i * job.room, job.first + i * (blocks_of(job.k) + 1), job.k, job.b + at.group * panels_size(job.og, job.k), job.og, at.j0, &e)
-    if not job.out_last:
-        lv.transpose(p.c, p.ldc, first, out_volume, pixels, at.width)
-
-
-cdef void plan_rows(Job *job, bint residual) noexcept nogil:
-    """Scratch of one task: pointers to its pixels, padded input, and, where the output is channels-first, its sums and residual."""
-    cdef int64_t high = reach(job, 1, job.rows), wide = reach(job, 2, job.cols)
-    if job.in_place:
-        job.pixel, job.band.row = job.band.channels, job.band.size[2] * job.band.channels
-        job.band.plane = job.dilation[0] * job.band.size[1] * job.band.row
-    else:
-        job.pixel, job.band.row = job.band.ig, wide * job.band.ig
-        if job.band.row % 1024 == 0:  # rows a multiple of 4 KB apart share their cache lines' places
-            job.band.row += FL_PANEL
-        job.band.plane = high * job.band.row
-    job.at_input = rounded(job.rows * job.cols * sizeof(float *))
-    job.at_pairs = job.at_input + (0 if job.in_place else rounded(job.kernel[0] * job.band.plane * sizeof(float)))
-    job.at_sums = job.at_pairs + (rounded(job.kernel[0] * job.band.plane * sizeof(uint16_t)) if job.pairs else 0)
-    job.at_residual = job.at_sums
-    if not job.out_last:
-        job.at_residual += rounded(job.rows * job.cols * panels_size(job.width, 1) * sizeof(float))
-    job.scratch_size = job.at_residual
-    if not job.out_last and residual:
-        job.scratch_size += job.at_residual - job.at_sums
-
-
 cdef int plan_along(Job *job, PackedConv packed, int64_t images, bint residual) except -1:
     cdef Lines *lines = &job.lines
     cdef int64_t axis
@@ -310,55 +199,21 @@ cdef bint plan_pieces(Job *job, PackedConv packed, int64_t images, bint residual
     return job.lists != NULL
 
 
-cdef int plan_lists(Job *job, bint leave_out) except -1:
-    """Lists of runs, of which each leaves out the taps that are before or after the input."""
-    cdef Stretch depth[STRETCHES]
-    cdef int64_t count = 1, blocks = blocks_of(job.k), i, od
-    cdef size_t at_runs, at_lists
-    depth[0].first, depth[0].stop = 0, job.kernel[0]
-    if leave_out and 1 < job.kernel[0] <= LARGEST:
-        count = stretches(job.out_size[0], job.band.size[0], job.band.before[0], job.kernel[0], job.stride[0], job.dilation[0], depth)
-    job.room = job.kernel[0] * job.kernel[1] * job.kernel[2] + blocks
-    at_runs = rounded(count * (blocks + 1) * sizeof(int64_t))
-    at_lists = at_runs + rounded(count * job.room * sizeof(fl_run))
-    job.lists = job.first = <int64_t *>need(at_lists + (job.out_size[0] * sizeof(int64_t) if count > 1 else 0), "conv")
-    job.runs = <fl_run *>(<char *>job.lists + at_runs)
-    plan_runs(job, depth, count)
-    if count > 1:
-        job.list_at = <int64_t *>(<char *>job.lists + at_lists)
-        for i in range(count):
-            for od in range(depth[i].start, depth[i].start + depth[i].size):
-                job.list_at[od] = i
-    return 0
+cdef bint can_block(const Job *job, PackedConv packed) noexcept nogil:
+    if packed.mixed == NULL or job.band.mode != 0 or job.band.last != job.out_last or job.band.level.width < 8:
+        return False
+    if job.half and job.band.level.halves.native(job.half) <= 1:
+        return False
+    if job.band.level.fine == NULL and job.k > FL_FINE:  # one chain, where strict precision breaks it
+        return False
+    return job.band.size[0] == job.out_size[0] == 1 and job.band.before[0] == 0 and min(job.band.before[1], job.band.before[2]) >= 0
 
 
-cdef void share(Job *job, int64_t images) noexcept nogil:
-    """Fewer pixels, and if they are few, fewer columns a task, where threads would have nothing to do."""
-    cdef int64_t others = images * job.groups * job.out_size[0] * job.width_tasks
-    cdef int most = hands(job.work)
-    if job.out_size[1] > 1:
-        job.rows = shared(job.out_size[1], job.rows, 1, max(LEAST // job.cols, <int64_t>1), others * job.col_tasks, most)
-    else:
-        job.cols = shared(job.out_size[2], job.cols, FL_PANEL, LEAST, others, most)
-    job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
-    others = images * job.groups * job.out_size[0] * job.row_tasks * job.col_tasks
-    # Pixels that are read where they are cost nothing twice.
-    job.width = shared(job.og, job.width, FL_PANEL, (2 if job.in_place else 4) * FL_PANEL, others, most)
-    job.width_tasks = (job.og + job.width - 1) // job.width
-    job.tasks = others * job.width_tasks
-
-
-cdef bint by_blocks(const Job *job, PackedConv packed) noexcept nogil:
+cdef bint by_blocks(const Job *job) noexcept nogil:
     """Are sixteen channels of several groups at a time faster than panels and lines? By what part of their lanes and columns counts.
     Measured on 6 to 256 channels, 1x1 to 5x5, 4 to 56 pixels a side and sequences, channels-last and channels-first."""
     cdef int64_t ig = job.band.ig, cols = job.out_size[2], sevens = even_up(cols, 7), eights = even_up(cols, 8)
     cdef double share = <double>job.band.channels * cols / (panels_size(job.band.channels, 1) * min(sevens, eights))
-    if packed.mixed == NULL or job.band.mode != 0 or job.band.last != job.out_last or job.band.level.width < 8:
-        return False
-    if job.band.level.fine == NULL and job.k > FL_FINE:  # one chain, where strict precision breaks it
-        return False
-    if not job.band.size[0] == job.out_size[0] == 1 or job.band.before[0] != 0 or min(job.band.before[1], job.band.before[2]) < 0:
-        return False
     if job.band.last:  # 3x3 in groups of 2, 4 and 8: 64@56 2.6, 1.7, 1.1 times as fast; 64@14 4.6, 2.5, 1.4; 24@14 g3 0.97
         if cols > WIDE:
             if ig == 8 and job.band.level.width < FL_PANEL:  # x86_v3: 64@56 0.94
@@ -388,11 +243,64 @@ cdef void plan_mixed(Job *job, PackedConv packed, int64_t images, bint residual)
     job.tasks, job.scratch_size = p.tasks, p.scratch_size
 
 
+cdef bint plan_as(Job *job, PackedConv packed, int walk, int64_t images, bint residual, bint forced) except -1:
+    """Plans the call by one walk, if it can be walked so and, unless it is `forced`, if no other is expected to be faster. They are asked
+    from the last to the first. The choice depends on shapes, weights that are finite, and the level."""
+    job.walk = walk
+    if walk == BLOCKS:
+        if not can_block(job, packed) or not (forced or by_blocks(job)):
+            return False
+        plan_mixed(job, packed, images, residual)
+    elif walk == LINES:
+        if packed.rows == NULL or not few(job.og):  # without weights by rows if `half`
+            return False
+        plan_along(job, packed, images, residual)
+        if not forced and not by_lines(job, packed):
+            release(job.lists)
+            job.lists = NULL
+            return False
+    elif walk == INSIDE:
+        if job.half or not packed.finite or job.band.mode != 0 or not (forced or not by_swapping(job, packed)):
+            return False
+        job.pieces.always = forced
+        return plan_pieces(job, packed, images, residual)
+    elif walk == SWAPPED:
+        if not can_swap(job, packed) or not (forced or by_swapping(job, packed)):
+            return False
+        job.b, job.epilogue.bias, job.epilogue.bias_by_row = packed.rows, packed.bias_rows, True
+        plan_swapped(job, images, residual)
+        job.lists = job.taps = <int64_t *>need(job.k * sizeof(int64_t), "conv")
+        plan_taps(job)
+    else:
+        plan_rows(job, images, residual, packed.finite and job.band.mode == 0 and not job.half)
+    return True
+
+
+cdef inline bint can_swap(const Job *job, PackedConv packed) noexcept nogil:
+    return packed.swaps and job.k > 0 and not job.half and not job.band.last and not job.out_last
+
+
+cdef bint by_swapping(const Job *job, PackedConv packed) noexcept nogil:
+    """Are panels of pixels expected to be faster than panels of weights?"""
+    if not can_swap(job, packed) or job.k == job.band.ig and not dense(job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
+        return False
+    # Not a short sequence that would be packed: see `plan_swapped`.
+    return not (job.band.ig > 8 and job.k > job.band.ig and job.out_size[2] % FL_PANEL and job.out_size[2] < 4 * PIXELS)
+
+
+cdef bint by_lines(const Job *job, PackedConv packed) noexcept nogil:
+    """Are lines, which are planned, expected to be faster?"""
+    if not by_swapping(job, packed):
+        return cheaper(&job.lines, job.band.last)
+    # Roles swapped are as fast with more results, few terms or a stride: they write where the result is.
+    return job.og <= MOST and job.k >= 64 and job.k > job.band.ig and job.stride[2] == 1
+
+
 cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp.npy_intp *out, pads, int mode, bint x_last,
                    bint out_last, bint residual, activation) except -1:
     """Everything about a call but where its arrays are. Gives the plan `lists`, which the caller releases."""
-    cdef int64_t axis, images = x[0], most = PIXELS
-    cdef bint padded = False
+    cdef int64_t axis, images = x[0]
+    cdef int walk
     memset(job, 0, sizeof(Job))
     job.band.level = level()
     job.groups, job.band.ig, job.og, job.k = packed.groups, packed.ig, packed.og, packed.k
@@ -401,7 +309,7 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
         job.band.size[axis], job.out_size[axis] = x[axis + (1 if x_last else 2)], out[axis + (1 if out_last else 2)]
         job.kernel[axis], job.stride[axis], job.dilation[axis] = packed.kernel[axis], packed.stride[axis], packed.dilation[axis]
         job.band.before[axis] = pads[2 * axis]
-        padded = padded or pads[2 * axis] != 0 or pads[2 * axis + 1] != 0
+        job.padded = job.padded or pads[2 * axis] != 0 or pads[2 * axis + 1] != 0
     job.band.mode, job.band.last, job.out_last = mode, x_last, out_last
     job.work = 2.0 * images * job.out_size[0] * job.out_size[1] * job.out_size[2] * job.out_channels
     if job.work == 0:
@@ -411,68 +319,12 @@ cdef int plan_call(Job *job, PackedConv packed, const cnp.npy_intp *x, const cnp
     job.epilogue.code, job.epilogue.a, job.epilogue.b = activation
     job.half = packed.half
     job.pairs = job.k != job.band.ig and job.band.level.halves.native(job.half) != 0
-    job.blocked = by_blocks(job, packed) and (not job.half or job.band.level.halves.native(job.half) > 1)
-    if job.blocked:
-        plan_mixed(job, packed, images, residual)
+    job.b, job.epilogue.bias = <const float *>packed.halves if job.half else packed.panels.data, packed.bias
+    if FORCED >= 0 and plan_as(job, packed, FORCED, images, residual, True):
         return 0
-    job.swap = packed.swaps and not job.half and not x_last and not out_last
-    if job.k == job.band.ig and not dense(job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
-        job.swap = False
-    if job.band.ig > 8 and job.k > job.band.ig and job.out_size[2] % FL_PANEL and job.out_size[2] < 4 * PIXELS:
-        job.swap = False  # a short sequence that would be packed: see below
-    job.epilogue.bias, job.epilogue.bias_by_row = packed.bias_rows if job.swap else packed.bias, job.swap
-    if packed.rows != NULL and few(job.og):  # not `half`, which has none
-        plan_along(job, packed, images, residual)
-        # Roles swapped as above are as fast with more results, few terms or a stride: they write where the result is.
-        job.along = not job.swap or job.og <= MOST and job.k >= 64 and job.k > job.band.ig and job.stride[2] == 1
-        if job.along and (job.swap or cheaper(&job.lines, x_last)):
+    for walk in range(BLOCKS, ROWS - 1, -1):
+        if plan_as(job, packed, walk, images, residual, False):
             return 0
-        release(job.lists)
-        job.along = False
-    if not job.swap and not job.half and packed.finite and mode == 0:
-        job.inside = plan_pieces(job, packed, images, residual)
-        if job.inside:
-            return 0
-    if not job.swap:  # where the layouts are one, nothing is transposed
-        job.band.last = x_last or job.band.channels == 1 or job.band.size[0] * job.band.size[1] * job.band.size[2] == 1
-        job.out_last = out_last or job.out_channels == 1 or job.out_size[0] * job.out_size[1] * job.out_size[2] == 1
-    job.in_place = not padded and not job.pairs and (job.band.last or job.swap and dense(job))
-    if job.in_place and job.swap:  # a plain product: pixels are one row
-        job.band.size[2] = job.out_size[2] = job.band.size[0] * job.band.size[1] * job.band.size[2]
-        job.band.size[0] = job.band.size[1] = job.out_size[0] = job.out_size[1] = 1
-    job.b = <const float *>packed.halves if job.half else packed.rows if job.swap else packed.panels.data
-    job.epilogue.ldr = job.out_channels if job.out_last else job.out_size[0] * job.out_size[1] * job.out_size[2]
-
-    if job.swap:
-        most = min(max(PIXELS * FL_KC // max(job.k, <int64_t>1), <int64_t>PIXELS), <int64_t>4 * PIXELS)  # few terms: longer panels
-    job.cols = even(job.out_size[2], most)
-    if job.swap and job.cols < job.out_size[2]:
-        job.cols = panels_size(job.cols, 1)
-    # Whole panels of a row are read where they are: 3 -> 64 (7x7) took 0.9 of the time. What is left of the rows is packed together.
-    # Rows of one panel and a part are packed whole: few sums at a time are slow (28 wide, 3 -> 32: 0.83 of the time).
-    # Of a 1x1 kernel, pixels that meet few weights are not worth packing: 32 -> 16 (112x112) took 0.63 of the time, 96 -> 24 (56x56)
-    # 0.72, 64 -> 64 0.84, 64 -> 256 1.02.
-    job.packing = job.in_place and job.og > FEW_RESULTS or job.out_size[2] % FL_PANEL != 0 and (residual or job.cols < 2 * FL_PANEL)
-    job.rows = even(job.out_size[1], max(most // job.cols, <int64_t>1))
-    if job.swap and not job.in_place and not (job.packing and job.cols < job.out_size[2]):  # packed pixels are next to each other in the result
-        job.rows = rows_that_fill(job.rows, job.out_size[1], job.cols if job.packing else job.cols % FL_PANEL)
-    job.row_tasks, job.col_tasks = (job.out_size[1] + job.rows - 1) // job.rows, (job.out_size[2] + job.cols - 1) // job.cols
-    # Every task prepares its pixels again. That is 2 / width of the work of a 3x3 kernel, but 16 / width of a 1x1 kernel's.
-    job.tasks = images * job.groups * job.out_size[0] * job.row_tasks * job.col_tasks
-    if job.k == job.band.ig:
-        job.width = width_of(job.og, 2 * COLS, job.tasks, 2)
-    else:
-        job.width = width_of(job.og, COLS, job.tasks, 8)
-    job.width_tasks = (job.og + job.width - 1) // job.width
-    job.tasks *= job.width_tasks
-    share(job, images)
-    if job.swap:
-        plan_swapped(job)
-        job.lists = job.taps = <int64_t *>need(job.k * sizeof(int64_t), "conv")
-        plan_taps(job)
-    else:
-        plan_rows(job, residual)
-        plan_lists(job, packed.finite and mode == 0 and not job.half)
     return 0
 
 
@@ -493,26 +345,39 @@ cdef int run_conv(const void *plan, void *const *operands) noexcept nogil:
     if job.tasks == 0:
         return 0
     job.x, job.out, job.epilogue.residual = <const float *>operands[0], <float *>operands[1], <const float *>operands[2]
-    job.scratch = <char *>alloc((job.pieces.at_workers if job.inside else 0) + threads * job.scratch_size)
+    job.scratch = <char *>alloc((job.pieces.at_workers if job.walk == INSIDE else 0) + threads * job.scratch_size)
     if job.scratch == NULL:
         return -1
-    if job.inside:
+    if job.walk == INSIDE:
         job.pieces.x, job.pieces.out, job.pieces.scratch = job.x, job.out, job.scratch
         job.pieces.epilogue.residual = job.epilogue.residual
         if job.pieces.turns:
             parallel(turn_task, &job.pieces, job.pieces.turns, threads)
         parallel(inside_task, &job.pieces, job.tasks, threads)
-    elif job.blocked:
+    elif job.walk == BLOCKS:
         job.blocks.x, job.blocks.out, job.blocks.residual = job.x, job.out, job.epilogue.residual
         job.blocks.scratch = job.scratch
         parallel(blocks_task, &job.blocks, job.tasks, threads)
-    elif job.along:
+    elif job.walk == LINES:
         job.lines.x, job.lines.out, job.lines.epilogue.residual, job.lines.scratch = job.x, job.out, job.epilogue.residual, job.scratch
         parallel(lines_task, &job.lines, job.tasks, threads)
     else:
-        parallel(swapped_task if job.swap else task, &job, job.tasks, threads)
+        parallel(swapped_task if job.walk == SWAPPED else rows_task, &job, job.tasks, threads)
     release(job.scratch)
     return 0
+
+
+def force_walk(name):
+    """Has convolutions go this way, one of `table.CONV_WALKS`, wherever they can; None: as is expected to be fastest."""
+    global FORCED
+    FORCED = -1 if name is None else CONV_WALKS.index(name)
+
+
+def walk_of(Step step not None):
+    """The name of the way that a step of `conv` goes."""
+    if step.run != run_conv:
+        raise ValueError("walk_of: a step of another kernel: expected one of conv")
+    return CONV_WALKS[(<const Job *>step.plan).walk]
 
 
 include "made/conv.pxi"

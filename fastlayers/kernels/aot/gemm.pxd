@@ -26,3 +26,14 @@ cdef void pack_all(const float *w, int64_t groups, int64_t n, int64_t k, float *
 # columns and `j0` (a multiple of 16) the first of the n columns that are wanted; out and the epilogue point at that column.
 cdef void product(const fl_kernels *level, const float *x, int64_t ldx, int64_t m, int64_t k, const float *b, int64_t n_all, int64_t j0,
                   int64_t n, float *out, int64_t ldc, const fl_epilogue *epilogue) noexcept nogil
+
+
+# Memory of packed weights: made here, or borrowed from an array, such as a part of a mapped file that has them packed already.
+cdef class Panels:
+    cdef float *data
+    cdef object owner        # the array that was borrowed, or None
+    cdef size_t bytes
+
+
+# `count` floats for `what`: those of `stored`, which must be as many, or new ones, not initialized, if it is None.
+cdef Panels make_panels(size_t count, cnp.ndarray stored, str what)

@@ -8,16 +8,15 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport (
-    FL_KC, FL_PANEL, RELEASE_GIL, WEIGHT_WORK,
+    FL_KC, FL_PANEL, WEIGHT_WORK,
     empty, enabled, FL_HALF, fl_block, fl_epilogue, fl_kernels, fl_run, hands, level, need, parallel, parallel_whole, release, workers,
 )
 from ._fit cimport Fit, fit_of
 from ._halves cimport half_product, halves_size, pack_halves
-from ._panels cimport Panels, make_panels
 from ._space cimport even, shared
 from ._step cimport make_step, run_plan
 
-from ...errors import ArgumentError, DTypeError
+from ...errors import ArgumentError, DTypeError, FormatError
 from ..halves import STORED
 from ..table import HALF_KINDS
 
@@ -193,15 +192,45 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 cdef int run(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, out, residual or NULL."""
     cdef Job job = (<const Job *>plan)[0]
-    cdef int64_t tasks = job.row_tasks * job.col_tasks, i
+    cdef int64_t tasks = job.row_tasks * job.col_tasks
     cdef int threads = workers(tasks, job.work)
     job.x, job.out, job.epilogue.residual = <const float *>operands[0], <float *>operands[1], <const float *>operands[2]
-    if threads == 1 and job.work < RELEASE_GIL:
-        for i in range(tasks):
-            task(&job, i, 0)
-    else:
-        parallel(task, &job, tasks, threads)
+    parallel(task, &job, tasks, threads)
     return 0
+
+
+@cython.final
+cdef class Panels:
+    """Packed weights. Immutable once they are filled."""
+
+    def __dealloc__(self):
+        if self.owner is None:
+            release(self.data)
+
+    @property
+    def nbytes(self):
+        """Bytes of the panels, or 0 where they are those of a file."""
+        return self.bytes if self.owner is None else 0
+
+    def array(self):
+        """The values as a read-only array over this memory."""
+        cdef cnp.npy_intp shape = <cnp.npy_intp>(self.bytes // sizeof(float))
+        cdef cnp.ndarray view = cnp.PyArray_SimpleNewFromData(1, &shape, cnp.NPY_FLOAT32, self.data)
+        cnp.set_array_base(view, self)
+        view.flags.writeable = False
+        return view
+
+
+cdef Panels make_panels(size_t count, cnp.ndarray stored, str what):
+    cdef Panels panels = Panels.__new__(Panels)
+    panels.bytes = count * sizeof(float)
+    if stored is None:
+        panels.data = <float *>need(panels.bytes, what)
+        return panels
+    if cnp.PyArray_TYPE(stored) != cnp.NPY_FLOAT32 or not cnp.PyArray_ISCARRAY_RO(stored) or <size_t>cnp.PyArray_SIZE(stored) != count:
+        raise FormatError(f"{what}: stored weights are {stored.dtype} of shape {(<object>stored).shape}: expected {count} float32 values")
+    panels.data, panels.owner = <float *>cnp.PyArray_DATA(stored), stored
+    return panels
 
 
 @cython.final

@@ -7,8 +7,7 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from ._engine cimport (
-    FL_IDENTITY, FL_KC, FL_PANEL, RELEASE_GIL, WEIGHT_WORK,
-    alloc, fl_block, fl_direct, fl_epilogue, fl_kernels, fl_panels, fl_run, hands, level, parallel, release, workers,
+    FL_IDENTITY, FL_KC, FL_PANEL, WEIGHT_WORK, fl_block, fl_direct, fl_epilogue, fl_kernels, fl_panels, fl_run, hands, level, with_scratch,
 )
 from ._space cimport shared
 from .gemm cimport panels_size
@@ -160,23 +159,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 cdef int run(const void *plan, void *const *operands) noexcept nogil:
     """Operands: a, b, out."""
     cdef Job job = (<const Job *>plan)[0]
-    cdef int threads = workers(job.tasks, job.work)
-    cdef int64_t i
-    if job.tasks == 0:
-        return 0
     job.a, job.b, job.out = <const float *>operands[0], <const float *>operands[1], <float *>operands[2]
-    job.scratch = NULL
-    if job.scratch_size:
-        job.scratch = <float *>alloc(<size_t>(threads * job.scratch_size) * sizeof(float))
-        if job.scratch == NULL:
-            return -1
-    if threads == 1 and job.work < RELEASE_GIL:
-        for i in range(job.tasks):
-            task(&job, i, 0)
-    else:
-        parallel(task, &job, job.tasks, threads)
-    release(job.scratch)
-    return 0
+    return with_scratch(task, &job, <char **>&job.scratch, job.scratch_size * sizeof(float), job.tasks, job.work)
 
 
 cdef int plan_matmul(Job *job, tuple a, tuple b, tuple out, bint transpose_b, activation) except -1:

@@ -104,7 +104,7 @@ cdef int plan_copy(Copy *plan, int rank, const int64_t *shape, const int64_t *x_
 
 
 cdef void move_blocks(const Copy *plan, const char *x, char *out, int64_t first, int64_t count, fl_move *move) noexcept nogil:
-    """Blocks first .. first + count - 1: where the first one is is divided out, the others follow by counting."""
+    """Blocks first .. first + count - 1: the first one's position takes divisions, those of the others follow by counting."""
     cdef int64_t at[AXES]
     cdef int64_t rest = first
     cdef int i
@@ -167,18 +167,14 @@ cdef void copy_task(void *context, int64_t number, int worker) noexcept nogil:
 
 cdef int run_copy(const void *plan, void *const *operands) noexcept nogil:
     cdef CopyJob job
-    cdef int64_t tasks, i
+    cdef int64_t tasks
     cdef int threads
     job.plan, job.x, job.out = <const Copy *>plan, <const char *>operands[0], <char *>operands[1]
     tasks = job.plan.blocks * job.plan.pieces if job.plan.pieces > 1 else (job.plan.blocks + job.plan.group - 1) // job.plan.group
     if job.plan.blocks == 0:
         return 0
     threads = workers(tasks, job.plan.work)
-    if threads == 1 and job.plan.work < RELEASE_GIL:
-        for i in range(tasks):
-            copy_task(&job, i, 0)
-    else:
-        parallel(copy_task, &job, tasks, threads)
+    parallel(copy_task, &job, tasks, threads)
     return 0
 
 
@@ -268,11 +264,7 @@ cdef int run_gather(const void *plan, void *const *operands) noexcept nogil:
         return 0
     tasks = job.o * job.m * job.pieces if job.pieces > 1 else (job.o * job.m + job.group - 1) // job.group
     threads = workers(tasks, job.work)
-    if threads == 1 and job.work < RELEASE_GIL:
-        for i in range(tasks):
-            gather_task(&job, i, 0)
-    else:
-        parallel(gather_task, &job, tasks, threads)
+    parallel(gather_task, &job, tasks, threads)
     return 0
 
 

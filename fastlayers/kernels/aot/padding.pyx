@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 cimport numpy as cnp
 
-from ._engine cimport RELEASE_GIL, parallel, workers
+from ._engine cimport parallel, workers
 from ._space cimport source_index
 
 cnp.import_array()
@@ -95,18 +95,14 @@ cdef void plan_pad(Job *job, const cnp.npy_intp *x, pads, int mode, float value)
 
 cdef int run_pad(const void *plan, void *const *operands) noexcept nogil:
     cdef Job job = (<const Job *>plan)[0]
-    cdef int64_t tasks, i
+    cdef int64_t tasks
     cdef int threads
     if job.work == 0:
         return 0
     job.x, job.out = <const float *>operands[0], <float *>operands[1]
     tasks = (job.rows + job.rows_a_task - 1) // job.rows_a_task
     threads = workers(tasks, job.work)
-    if threads == 1 and job.work < RELEASE_GIL:
-        for i in range(tasks):
-            task(&job, i, 0)
-    else:
-        parallel(task, &job, tasks, threads)
+    parallel(task, &job, tasks, threads)
     return 0
 
 

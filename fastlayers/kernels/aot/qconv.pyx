@@ -15,7 +15,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport (
-    FL_PANEL, RELEASE_GIL, alloc, copied, fl_kernels, fl_move, fl_qblock, fl_qdepthwise, fl_qepilogue, fl_qrun, fl_quantized, level,
+    FL_PANEL, alloc, copied, fl_kernels, fl_move, fl_qblock, fl_qdepthwise, fl_qepilogue, fl_qrun, fl_quantized, level,
     need, parallel, release, workers,
 )
 from ._fit cimport Fit, check_groups, fit_of, read_steps
@@ -391,7 +391,6 @@ cdef int run_qconv(const void *plan, void *const *operands) noexcept nogil:
     cdef int threads = workers(job.tasks, job.work)
     cdef size_t numbers = rounded(job.groups * padded(job.og) * 4)
     cdef char *block
-    cdef int64_t i
     if job.tasks == 0:
         return 0
     job.x, job.x_zero, job.x_scale, job.out = <const uint8_t *>operands[0], <const uint8_t *>operands[1], <const float *>operands[2], <char *>operands[3]
@@ -400,11 +399,7 @@ cdef int run_qconv(const void *plan, void *const *operands) noexcept nogil:
         return -1
     correct(&job, <int32_t *>block, <float *>(block + numbers))
     job.scratch = block + 2 * numbers
-    if threads == 1 and job.work < RELEASE_GIL:
-        for i in range(job.tasks):
-            (depthwise_task if job.depthwise else task)(&job, i, 0)
-    else:
-        parallel(depthwise_task if job.depthwise else task, &job, job.tasks, threads)
+    parallel(depthwise_task if job.depthwise else task, &job, job.tasks, threads)
     release(block)
     return 0
 

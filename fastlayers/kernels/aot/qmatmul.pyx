@@ -8,9 +8,7 @@ from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
-from ._engine cimport (
-    FL_PANEL, RELEASE_GIL, alloc, fl_qblock, fl_qrun, fl_quantized, level, parallel, release, workers,
-)
+from ._engine cimport FL_PANEL, fl_qblock, fl_qrun, fl_quantized, level, with_scratch
 from ._space cimport rounded
 from ..table import KINDS
 
@@ -98,21 +96,8 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 cdef int run_qmatmul(const void *plan, void *const *operands) noexcept nogil:
     """Operands: a, b, out."""
     cdef Job job = (<const Job *>plan)[0]
-    cdef int threads = workers(job.tasks, job.work)
-    cdef int64_t i
-    if job.tasks == 0:
-        return 0
     job.a, job.b, job.out = <const uint8_t *>operands[0], <const uint8_t *>operands[1], <char *>operands[2]
-    job.scratch = <char *>alloc(threads * job.scratch_size)
-    if job.scratch == NULL:
-        return -1
-    if threads == 1 and job.work < RELEASE_GIL:
-        for i in range(job.tasks):
-            task(&job, i, 0)
-    else:
-        parallel(task, &job, job.tasks, threads)
-    release(job.scratch)
-    return 0
+    return with_scratch(task, &job, &job.scratch, job.scratch_size, job.tasks, job.work)
 
 
 cdef int plan_qmatmul(Job *job, tuple a, tuple b, tuple out, options) except -1:

@@ -33,8 +33,7 @@ from ._engine cimport (
 from ._space cimport begin_of, even, pieces_for, rounded
 from ._winograd cimport MOST_SIDE, MOST_TAPS, transform_weights
 from ._fit cimport Fit, check_groups, fit_of, read_steps
-from ._panels cimport Panels, make_panels
-from .gemm cimport panels_size
+from .gemm cimport Panels, make_panels, panels_size
 
 from .. import fits
 from ..winograd_points import check_tile, kinds, sides, terms_of, weights_axis

@@ -116,7 +116,7 @@ class Array:
                 self.flat.copy_to_host(target.view(np.uint8) if target.dtype.kind == "b" else target, stream=stream)
                 if stream:
                     stream.synchronize()
-            except Exception as error:  # also of what was queued before
+            except Exception as error:  # also an error of work that was queued before
                 raise failure(f"cuda: a copy of {self.nbytes} bytes from the GPU", error) from error
 
     def numpy(self) -> np.ndarray:

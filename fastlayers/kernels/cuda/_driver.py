@@ -115,7 +115,7 @@ def _recorded(stream: Any) -> Any:
     try:
         made = _numba_cuda.event(timing=False)
         made.record(stream)
-    except Exception as error:  # also of what was queued before
+    except Exception as error:  # also an error of work that was queued before
         raise failure("cuda: an event", error) from error
     return made
 

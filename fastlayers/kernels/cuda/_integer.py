@@ -1,15 +1,15 @@
-"""Kernels on booleans and integers with broadcasting: masks, positions, lengths. Small next to what they steer."""
+"""Elementwise kernels with broadcasting on booleans and integers, and comparisons of any values: masks, positions, lengths."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..table import INTEGER, KINDS
+from ..table import COMPARE, INTEGER, KINDS
 from ._axes import broadcast, table
 from ._cuda import I64, Kernel, S, T, cuda, devices, kernel, per_function, sized, threads
 from ._device import Array
 
-__all__ = ["ANNOTATIONS", "run"]
+__all__ = ["ANNOTATIONS", "COMPARISONS", "FUNCTIONS", "run"]
 
 BLOCK = threads(256)
 # What a kernel's arrays are, by the number of their dtype.
@@ -33,7 +33,11 @@ _FUNCTIONS = devices({
     "greater_equal": lambda a, b: 1 if a >= b else 0,
 })  # fmt: skip
 FUNCTIONS = {number: _FUNCTIONS[name] for name, number in INTEGER.items()}
-_SAMPLES = (("add", "I32", "I32"), ("multiply", "I64", "I64"), ("xor", "U8", "U8"), ("less", "I64", "U8"))
+COMPARISONS = {number: _FUNCTIONS[name] for name, number in COMPARE.items()}
+_SAMPLES = (
+    ("add", "I32", "I32"), ("multiply", "I64", "I64"), ("xor", "U8", "U8"), ("less", "I64", "U8"), ("less", "F32", "U8"),
+    ("equal", "F32", "U8"),
+)  # fmt: skip
 
 
 @per_function(samples=[(_FUNCTIONS[name], *kinds) for name, *kinds in _SAMPLES])
@@ -55,12 +59,12 @@ def _integer(f: Any, source: str, target: str) -> Kernel:
     return integer_kernel
 
 
-def run(a: Array, b: Array, out: Array, op: int, source: int) -> None:
-    """out = f(a, b), f a number of table.INTEGER."""
+def run(a: Array, b: Array, out: Array, f: Any, source: int) -> None:
+    """out = f(a, b) for arrays of the dtype `source`, a number of table.KINDS."""
     n = out.size
     if n:
         axes = broadcast(out.shape, a, b)
         kind, target = ANNOTATIONS[source], "U8" if out.dtype.kind == "b" else ANNOTATIONS[source]
-        _integer(FUNCTIONS[op], kind, target).launch(
+        _integer(f, kind, target).launch(
             sized(n, BLOCK), BLOCK, a.flat, b.flat, out.flat, n, table(tuple(map(tuple, axes))).flat, len(axes)
         )

@@ -135,7 +135,7 @@ def _finish(p: Any, out: Any, bias: Any, residual: Any, origins: Any, to: Any, m
 
 @per_function(samples=_SAMPLES)
 def tile_kernel(tile: Tile, left: str, right: str) -> Kernel:
-    """The kernel of a tile and of how its operands are."""
+    """The kernel for tiles of this size and operands in these layouts."""
     ROWS, COLUMNS, HIGH, BROAD, DEPTH = tile
     THREADS = tile.threads
     L_LINE, R_LINE = ROWS + 4, COLUMNS + 4  # of a term in shared memory

@@ -17,7 +17,7 @@ from ._math import function
 
 __all__ = ["GRU", "LSTM", "RNN", "UNITS", "Has", "Plan", "in_registers", "lengths_kernel", "walk"]
 
-LSTM, GRU, RNN = 4, 3, 1  # their values of gates
+LSTM, GRU, RNN = 4, 3, 1  # gates of these units
 UNITS = 8 if SIMULATED else 128  # of a block at once
 ZERO, ONE = f32(0), f32(1)
 _SIGMOID, _TANH = function(UNARY["sigmoid"].code), function(UNARY["tanh"].code)
@@ -37,7 +37,7 @@ def _steps_of(counts: Any, has_counts: Any, b: Any, steps: Any) -> Any:
 
 @kernel
 def lengths_kernel(mask: U8, times: I32, counts: I32, batch: int, steps: int) -> None:
-    """A thread a sequence: the times of the steps that it has, and how many they are."""
+    """One thread for each sequence: the times and the number of its valid steps."""
     for b in range(cuda.grid(1), batch, cuda.gridsize(1)):
         count = 0
         for t in range(steps):

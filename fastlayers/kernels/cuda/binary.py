@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..table import BINARY, COMPARE, UNARY, Activation
+from ..table import BINARY, KINDS, UNARY, Activation
 from . import _integer
 from ._axes import broadcast, table
 from ._cuda import F32, I64, U8, Kernel, cuda, devices, f32, kernel, load4, per_function, sized, store4, threads
@@ -28,16 +28,7 @@ _ARITHMETIC = devices({
     "prelu": lambda a, b: a if a >= ZERO else a * b,
     "squared_difference": lambda a, b: (a - b) * (a - b),
 })  # fmt: skip
-_COMPARISONS = devices({
-    "equal": lambda a, b: a == b,
-    "not_equal": lambda a, b: a != b,
-    "less": lambda a, b: a < b,
-    "less_equal": lambda a, b: a <= b,
-    "greater": lambda a, b: a > b,
-    "greater_equal": lambda a, b: a >= b,
-})  # fmt: skip
 FUNCTIONS = {number: _ARITHMETIC[name] for name, number in BINARY.items()}
-COMPARISONS = {number: _COMPARISONS[name] for name, number in COMPARE.items()}
 _IDENTITY, _RELU = function(UNARY["identity"].code), function(UNARY["relu"].code)
 
 
@@ -132,33 +123,10 @@ def _quads(axes: list[list[int]], *arrays: Array) -> bool:
     return True
 
 
-@per_function(samples=[(_COMPARISONS["less"],), (_COMPARISONS["equal"],)])
-def _compare(f: Any) -> Kernel:
-    @kernel
-    def compare_kernel(a: F32, b: F32, out: U8, n: int, axes: I64, rank: int) -> None:
-        for i in range(cuda.grid(1), n, cuda.gridsize(1)):
-            rest, ia, ib = i, 0, 0
-            for axis in range(rank - 1, -1, -1):
-                size = axes[axis]
-                row = rest // size
-                at = rest - row * size
-                ia += at * axes[rank + axis]
-                ib += at * axes[2 * rank + axis]
-                rest = row
-            out[i] = 1 if f(a[ia], b[ib]) else 0
-
-    return compare_kernel
-
-
 @on_device
 def compare(a: Array, b: Array, out: Array, op: int) -> None:
     """out = a ? b as booleans, the comparison a number of table.COMPARE; a and b broadcast."""
-    n = out.size
-    if n:
-        axes = broadcast(out.shape, a, b)
-        _compare(COMPARISONS[op]).launch(
-            sized(n, BLOCK), BLOCK, a.flat, b.flat, out.flat, n, table(tuple(map(tuple, axes))).flat, len(axes)
-        )
+    _integer.run(a, b, out, _integer.COMPARISONS[op], KINDS["float32"])
 
 
 @kernel
@@ -191,4 +159,4 @@ def where(condition: Array, a: Array, b: Array, out: Array) -> None:
 @on_device
 def integer(a: Array, b: Array, out: Array, op: int, source: int) -> None:
     """out = f(a, b), f a number of table.INTEGER; a and b broadcast and are booleans, int32 or int64 (`source`)."""
-    _integer.run(a, b, out, op, source)
+    _integer.run(a, b, out, _integer.FUNCTIONS[op], source)

@@ -44,7 +44,7 @@ def _residues(kernel: Ints, stride: Ints, dilation: Ints) -> tuple[tuple[Ints, .
 
 @lru_cache(256)
 def _starts(kernel: Ints, stride: Ints, dilation: Ints, channels: int) -> tuple[dict[Ints, int], int]:
-    """At which row of a group the weights of each residue begin, and how many rows there are."""
+    """The first row of the weights of each residue in a group, and the number of rows."""
     at, found = 0, {}
     residues = _residues(kernel, stride, dilation)
     for key in itertools.product(*map(range, stride)):

@@ -122,7 +122,7 @@ class Space(NamedTuple):
 
 
 class Image(NamedTuple):
-    """An image from its group's first channel on; it has `channels` in all, the last axis if `last`, of which `taken` are."""
+    """An image from its group's first channel on: `taken` of its `channels`, which are the last axis if `last`."""
 
     at: Int
     last: Int

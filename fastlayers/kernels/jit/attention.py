@@ -318,7 +318,7 @@ def attention(
         _attend(*given, address(own), first, last)
 
     spread(b * heads * -(-rows // ROWS), 1.0 * b * heads * rows * count * (d + width + 8), run)
-    if empty == 2 and (np.isnan(out__bhqe).any() or not _finite(v__bgke)):  # rare: a weight or a value is no number
+    if empty == 2 and (np.isnan(out__bhqe).any() or not _finite(v__bgke)):  # rare: a weight or a value is NaN
         whole = q__bhqd, k__bgkd, v__bgke, mask__bhqk, lengths__b, out__bhqe
         reference.attention(*whole, scale, causal_, offset, empty, k_transposed, heads_last)
 

@@ -45,7 +45,7 @@ class Axis(NamedTuple):
         return place // self.stride + self.firsts[place % self.stride]
 
     def reach(self, before: int, places: int) -> tuple[int, int]:
-        """The first input of the first `places` outputs, which `before` are cropped in front of, and how many there are."""
+        """The first input that `places` outputs after `before` cropped ones read, and how many inputs they span."""
         inputs = [(self.first(p), self.counts[p % self.stride]) for p in range(before, before + places)]
         low = min((i for i, n in inputs if n), default=0)
         return low, max((i + (n - 1) * self.step for i, n in inputs if n), default=0) - low + 1

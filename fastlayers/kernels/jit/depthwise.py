@@ -49,7 +49,7 @@ def depthwise_pack(
     """Packs weight (channels * multiplier, 1, kd, kh, kw); output channel c * multiplier + m reads input channel c."""
     fits_taps("depthwise_pack", (weight__o1dhw, bias__o), stride, dilation, channels)
     o, _, *taps = weight__o1dhw.shape
-    if math.prod(taps) > BLOCK:  # whose sums come in blocks
+    if math.prod(taps) > BLOCK:  # so many taps are summed in blocks
         return _conv.conv_pack(weight__o1dhw, bias__o, stride, dilation, channels)
     first = weight__o1dhw.reshape(o, math.prod(taps)).copy()
     bias = np.zeros(o, np.float32) if bias__o is None else bias__o.copy()

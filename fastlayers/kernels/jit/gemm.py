@@ -76,7 +76,7 @@ def linear(
     """``out = act(x Wᵀ + b + residual)``."""
     n, k = packed.n, packed.k
     m = x__mk.shape[0] if x__mk.ndim else 0
-    # In the order of what it costs: the call of `fits` would be a fifth of a short call.
+    # Checked here, cheapest first: calling `fits` would take a fifth of a short call.
     if x__mk.shape != (m, k) or out__mn.shape != (m, n) or residual__mn is not None:
         fits("linear", (k, n), (x__mk, out__mn, residual__mn))
     plan = Plan(

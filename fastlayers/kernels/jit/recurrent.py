@@ -207,7 +207,7 @@ class Plan(NamedTuple):
 
 
 class Functions(NamedTuple):
-    """The activations of a direction: of gates, of what is new, and of an LSTM's state."""
+    """The activations of a direction: of the gates, of the candidate values, and of an LSTM's state."""
 
     f: Act
     g: Act

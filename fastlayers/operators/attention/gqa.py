@@ -223,7 +223,7 @@ def _lower(n: View, b: Builder) -> Any:
 
 
 def _lower_in_place(n: View, b: Builder, s: Any) -> bool:
-    """As many queries as there are, after the keys of each entry; the cache's size says nothing of how many those are."""
+    """Positions of queries that follow each entry's own keys, whose number is not the cache's size."""
     q, k, v = _parts(n, b, s)
     if n.get("do_rotary", 0):
         q, k = _turned(n, b, s, q, k, False)

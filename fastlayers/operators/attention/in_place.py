@@ -19,7 +19,7 @@ __all__ = ["IN_PLACE", "is_in_place", "put"]
 
 
 class _InPlace:
-    """The attribute's value."""
+    """The value of the attribute that has a node append in place."""
 
 
 IN_PLACE = _InPlace()

@@ -5,10 +5,12 @@ As Conv they take `x_last` and `out_last`: channels last in x, in the result.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...calls.conv_choice import why_bytes
 from .._base import Spec, View, register
 from .._costs import convolution
 from .._layouts import convolution_sides
@@ -67,6 +69,10 @@ def _total(n: View, x: np.ndarray, w: np.ndarray, x_zero: np.ndarray | None, w_z
     return conv_run(view, wide, weight)[0]
 
 
+def _why(i: int) -> Callable[[View], str]:
+    return lambda n: why_bytes(n.sizes(i), n.get("group", 1))
+
+
 # ---- ConvInteger ------------------------------------------------------------------------------------------------------------
 
 
@@ -95,7 +101,9 @@ def integer_lower(n: View, b: Builder) -> Any:
     return lower.conv_lower(n, b, place, weight, n.value(3), None, b.optional(2), None)
 
 
-register("ConvInteger", integer_infer, integer_run, integer_lower, Traits(work="products", multiply_adds=convolution()))
+register(
+    "ConvInteger", integer_infer, integer_run, integer_lower, Traits(work="products", multiply_adds=convolution(), why=_why(1))
+)
 
 # ---- QLinearConv ------------------------------------------------------------------------------------------------------------
 
@@ -154,5 +162,6 @@ register(
         layout=Layout("free", lambda n: convolution_sides(n, 3, 9, None), lambda x, out: {"x_last": x, "out_last": out}),
         multiply_adds=convolution(3),
         padding=_zero,
+        why=_why(3),
     ),
 )

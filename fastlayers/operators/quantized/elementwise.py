@@ -295,7 +295,7 @@ register("QLinearConcat", concat_infer, concat_run, concat_lower, PLAIN)
 
 
 def table_infer(n: View) -> list[Spec]:
-    """Inputs: x (int8 or uint8), 256 bytes: what becomes of the bytes 0 to 255 (of int8 too)."""
+    """Inputs: x (int8 or uint8), and a table of 256 bytes, the results for the bytes 0 to 255 (also where x is int8)."""
     need_integers(n, 0, 1)
     table = n.shape(1)
     if table is not None and all(isinstance(d, int) for d in table) and math.prod(table) != 256:  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...calls.conv_choice import bytes_alone
 from ...calls.geometry import Window, five, three, three_pads
 from ...kernels.table import BINARY, KINDS, REDUCE
 from .._base import FLOAT32, View
@@ -224,7 +225,7 @@ def conv_lower(
     )  # fmt: skip
     kinds = kind_of(x.dtype), kind_of(out.dtype), number(y_zero)
     pads = three_pads(place.pads or ())
-    if groups == o > 1 and weight.shape[1] == 1:  # which the kernel takes channels-last alone
+    if bytes_alone(weight.shape, groups):
         to, temp = made_last(b, out, out_last)
         b.call("qconv", with_last(b, x, x_last), packed, x_zero, None, to, pads, True, True, *kinds)
         if temp is not None:

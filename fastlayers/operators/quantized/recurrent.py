@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...calls.machine import Machine, reference
 from .._base import FLOAT32, Spec, View, register
 from .._costs import recurrent
 from .._traits import Traits
@@ -86,8 +87,6 @@ def _weights(n: View, values: Sequence[_Maybe], options: Any) -> tuple[Any, ...]
 
 def run(n: View, *arrays: _Maybe) -> Arrays:
     """Through the reference kernels."""
-    from ...kernels.reference import recurrent as reference
-
     view = _as_lstm(n)
     d = directions_of(view)
     options = options_of(view, d)
@@ -97,12 +96,10 @@ def run(n: View, *arrays: _Maybe) -> Arrays:
     assert x is not None
     assert r is not None
     steps, batch, hidden = x.shape[0], x.shape[1], r.shape[1]
-    packed = reference.dynamic_lstm_pack(*_weights(n, arrays, options))
     y = np.zeros((steps, d, batch, hidden), FLOAT32)
     last = np.zeros((2, d, batch, hidden), FLOAT32)
     ends = None if lengths is None else np.ascontiguousarray(lengths, np.int32)
-    reverse = n.get("direction", "forward") == "reverse"
-    reference.dynamic_lstm(x, packed, arrays[5], arrays[6], ends, y, last[0], last[1], reverse)
+    _call(reference(), n, arrays, options, x, arrays[5:7], ends, (y, *last))
     return (y, last[0], last[1])[: len(n.node.outputs)]
 
 
@@ -112,11 +109,23 @@ def lower(n: View, b: Builder) -> Any:
     fixed = all(not n.has(i) or n.value(i) is not None for i in (1, 2, 3, 7, 8, 9, 10, 11))
     if options is None or not fixed or not n.float32(0, 3, 5, 6, 7, 8, 10) or (n.has(4) and n.spec(4).dtype != np.int32):
         return False
-    packed = b.pack("dynamic_lstm_pack", lambda: _weights(n, n.values, options))
-    out, hn, cn = (b.output(i) if n.wants(i) else None for i in range(3))
-    reverse = n.get("direction", "forward") == "reverse"
-    b.call("dynamic_lstm", b.input(0), packed, b.optional(5), b.optional(6), b.optional(4), out, hn, cn, reverse)
+    results = [b.output(i) if n.wants(i) else None for i in range(3)]
+    _call(b.machine, n, n.values, options, b.input(0), (b.optional(5), b.optional(6)), b.optional(4), results)
     return True
+
+
+def _call(
+    m: Machine,
+    n: View,
+    values: Sequence[_Maybe],
+    options: Any,
+    x: Any,
+    before: Sequence[Any],
+    lengths: Any,
+    results: Sequence[Any],
+) -> None:
+    packed = m.pack("dynamic_lstm_pack", lambda: _weights(n, values, options))
+    m.call("dynamic_lstm", x, packed, *before, lengths, *results, n.get("direction", "forward") == "reverse")
 
 
 register("DynamicQuantizeLSTM", infer, run, lower, Traits(work="products", multiply_adds=recurrent, weights=(1, 2, 3, 7)))

@@ -62,33 +62,8 @@ typedef void (*fl_qtile_fn)(const fl_qblock *p, const uint8_t *const *rows, cons
 
 #define FL_DOT_TARGET
 #define FL_TP 1
-#define FL_TM 1
-#include "quantized_tile.h"
-#if FL_QROWS > 1
-#define FL_TP 1
-#define FL_TM 2
-#include "quantized_tile.h"
-#define FL_TP 1
-#define FL_TM 3
-#include "quantized_tile.h"
-#endif
-#if FL_QROWS > 3
-#define FL_TP 1
-#define FL_TM 4
-#include "quantized_tile.h"
-#define FL_TP 1
-#define FL_TM 5
-#include "quantized_tile.h"
-#define FL_TP 1
-#define FL_TM 6
-#include "quantized_tile.h"
-#define FL_TP 1
-#define FL_TM 7
-#include "quantized_tile.h"
-#define FL_TP 1
-#define FL_TM 8
-#include "quantized_tile.h"
-#endif
+#define FL_TALLEST FL_QROWS
+#include "quantized_tiles.h"
 #undef FL_DOT_TARGET
 
 /* Tiles of up to `most` rows and `panels` panels over the whole block; heights are even. */

@@ -51,96 +51,15 @@ FL_INLINE __m512i fl_dot_bytes(const vi *sums, const __m512i *offset, const __m5
   return _mm512_permutexvar_epi32(order, is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high));
 }
 
-#define FL_TM 1
 #define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 2
-#define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 3
-#define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 4
-#define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 5
-#define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 6
-#define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 7
-#define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 8
-#define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 9
-#define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 10
-#define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 11
-#define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 12
-#define FL_TP 1
-#include "quantized_tile.h"
-#define FL_TM 1
+#define FL_TALLEST 12
+#include "quantized_tiles.h"
 #define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 2
-#define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 3
-#define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 4
-#define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 5
-#define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 6
-#define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 7
-#define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 8
-#define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 9
-#define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 10
-#define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 11
-#define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 12
-#define FL_TP 2
-#include "quantized_tile.h"
-#define FL_TM 1
+#define FL_TALLEST 12
+#include "quantized_tiles.h"
 #define FL_TP 4
-#include "quantized_tile.h"
-#define FL_TM 2
-#define FL_TP 4
-#include "quantized_tile.h"
-#define FL_TM 3
-#define FL_TP 4
-#include "quantized_tile.h"
-#define FL_TM 4
-#define FL_TP 4
-#include "quantized_tile.h"
-#define FL_TM 5
-#define FL_TP 4
-#include "quantized_tile.h"
-#define FL_TM 6
-#define FL_TP 4
-#include "quantized_tile.h"
+#define FL_TALLEST 6
+#include "quantized_tiles.h"
 
 static void fl_q_block_dot(const fl_qblock *p) {
   static const fl_qtile_fn one[] = {0, fl_dot_1x1, fl_dot_2x1, fl_dot_3x1, fl_dot_4x1, fl_dot_5x1, fl_dot_6x1, fl_dot_7x1, fl_dot_8x1, fl_dot_9x1, fl_dot_10x1, fl_dot_11x1, fl_dot_12x1};

@@ -1,6 +1,6 @@
-/* One register tile of the packed product of bytes. Included by quantized.h once for every size, with
+/* One register tile of the packed product of bytes. Included by quantized_tiles.h, with
  *   FL_TM  rows, FL_TP  panels of 16 columns
- * defined, and FL_DOT where the processor multiplies quads of bytes itself; undefines FL_TM and FL_TP.
+ * defined, and FL_DOT where the processor multiplies quads of bytes itself; undefines FL_TM.
  *
  * With FL_DOT a vector of sums holds 16 columns. Without, bytes are widened to int16 and multiplied in pairs, so each column has two
  * sums, next to each other, which are added at the end. */
@@ -101,4 +101,3 @@ static FL_DOT_TARGET __attribute__((noinline)) void FL_TILE_NAME(const fl_qblock
 #undef FL_TILE_NAME
 #undef FL_TV
 #undef FL_TM
-#undef FL_TP

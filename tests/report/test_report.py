@@ -51,7 +51,7 @@ def staged() -> fl.Model:
     steps = [onnx.node("MatMul", "s w", "t"), onnx.node("Relu", "t", "s2"), onnx.node("Identity", "c", "c2")]
     states = [onnx.value_info("i", (), 7), onnx.value_info("c", (), 9), onnx.value_info("s", (1, 8))]
     body = onnx.graph(steps, states, [onnx.value_info("c2", (), 9), onnx.value_info("s2", (1, 8))])
-    nodes = [onnx.node("NonZero", "x", "nz"), onnx.node("Loop", "n _ x", "y", body=body)]
+    nodes = [onnx.node("NonZero", "x", "nz0"), onnx.node("Mul", "nz0 nz0", "nz"), onnx.node("Loop", "n _ x", "y", body=body)]
     outputs = [onnx.value_info("y", (1, 8)), onnx.value_info("nz", (2, "k"), 7)]
     graph = onnx.graph(
         nodes, [onnx.value_info("x", (1, 8)), onnx.value_info("n", (), 7)], outputs, [onnx.tensor(normal(8, 8), "w")]

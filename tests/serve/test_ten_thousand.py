@@ -56,7 +56,7 @@ def test_memory_is_flat(server: Server) -> None:
     for start in range(0, REQUESTS, PART):
         numbers = iter(range(start, start + PART))
 
-        def client(numbers: Iterator[int] = numbers) -> None:
+        def client(numbers: Iterator[int] = numbers, start: int = start) -> None:
             i = start
             try:
                 for i in numbers:  # a range's iterator gives each number to one thread

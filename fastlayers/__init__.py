@@ -4,22 +4,10 @@ from typing import TYPE_CHECKING
 
 from . import _forks as _forks  # from here on forks wait for what is imported
 from ._lazy import by_name, exports
-from ._version import __version__
-from .errors import (
-    ArgumentError,
-    DeviceError,
-    DTypeError,
-    Error,
-    FormatError,
-    LimitError,
-    MissingExtraError,
-    ShapeError,
-    TimeoutError,
-    UnsupportedError,
-    WeightsError,
-)
+from ._version import __version__ as __version__
+from .errors import *
 from .layers.homes import HOMES as _LAYERS
-from .threads import get_num_threads, set_num_threads
+from .threads import *
 
 # What a process does not use it does not wait for: layers, whole networks, and the kernels of both come when they are asked for.
 _HOMES = {
@@ -37,26 +25,25 @@ _HOMES = {
 }
 _MODULES = ("functional", "graph", "kernels", "layers")
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # and no __all__: what is imported by a star or under its own name is public
     from . import cuda as cuda
-    from . import functional, graph, kernels, layers
+    from . import functional as functional
+    from . import graph as graph
+    from . import kernels as kernels
+    from . import layers as layers
     from . import ort as ort
     from . import text as text
-    from ._example import example
-    from ._held import Memory, memory, trim_memory
-    from .formats import load_weights
+    from ._example import example as example
+    from ._held import Memory as Memory
+    from ._held import memory as memory
+    from ._held import trim_memory as trim_memory
+    from .formats import load_weights as load_weights
     from .layers import *
-    from .model import Model, Stream, TensorSpec, compile, load, operator, quantize
+    from .model import *
+else:
+    from . import errors, threads
 
-__all__ = [
-    "ArgumentError", "DTypeError", "DeviceError", "Error", "FormatError", "LimitError", "Memory",
-    "MissingExtraError", "Model", "ShapeError", "Stream", "TensorSpec", "TimeoutError", "UnsupportedError",
-    "WeightsError", "__version__", "compile", "example", "functional", "get_num_threads", "graph", "kernels", "layers", "load",
-    "load_weights", "memory", "operator", "quantize", "set_num_threads", "trim_memory",
-]  # fmt: skip
-
-if not TYPE_CHECKING:
-    __all__ += sorted(by_name({"layers": _HOMES["layers"]}))
+    __all__ = sorted(["__version__", *errors.__all__, *threads.__all__, *_MODULES, *by_name(_HOMES)])
 
     def _advice(name: str) -> str:
         from ._habits import in_package

@@ -41,7 +41,7 @@ def _numbers(pad: Any) -> tuple[int, ...]:
         raise ArgumentError(
             f"pad: pad is {pad!r}: expected a sequence (last axis before, last axis after, the axis before it, ...)"
         )
-    return tuple(integer("pad", "pad", p) for p in pad)
+    return tuple([integer("pad", "pad", p) for p in pad])  # a small call notices
 
 
 def _shape(x: Shape, pad: tuple[int, ...], mode: Any) -> Shape:

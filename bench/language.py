@@ -159,6 +159,7 @@ def by_fastlayers(path: Path, threads: int) -> Generate:
 def by_onnxruntime(path: Path, threads: int) -> Generate:
     import onnxruntime
 
+    sizes = json.loads((path / "genai_config.json").read_text())["model"]["decoder"]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(path / "model.onnx", options, providers=["CPUExecutionProvider"])
@@ -167,7 +168,7 @@ def by_onnxruntime(path: Path, threads: int) -> Generate:
     def generate(ids: np.ndarray, new: int) -> Any:
         n, total, found = len(ids), 0, []
         pasts = [name for name in inputs if name.startswith("past")]
-        cache = {name: np.zeros((n, inputs[name].shape[1], 0, inputs[name].shape[3]), np.float32) for name in pasts}
+        cache = {name: np.zeros((n, sizes["num_key_value_heads"], 0, sizes["head_size"]), np.float32) for name in pasts}
         while len(found) < new:
             total += ids.shape[1]
             feeds = {"input_ids": ids, "attention_mask": np.ones((n, total), np.int64)}

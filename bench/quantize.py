@@ -341,11 +341,13 @@ def memory(folder: Path, names: Sequence[str], options: argparse.Namespace) -> N
 
 
 def exact(folder: Path, names: Sequence[str], options: argparse.Namespace) -> None:
-    """Every value of bytes of our network in onnxruntime: the share that is equal, and the largest difference in steps."""
+    """Every value of bytes of our network in onnxruntime: the share that is equal, and the largest difference in steps; then the
+    same of each layer with the input that it has in onnxruntime."""
     import onnxruntime
 
     import fastlayers as fl
     from fastlayers.formats import onnx
+    from tests.quantize.layerwise import steps_apart
 
     for name in names:
         given = samples_of(folder / name, 0, options.samples)
@@ -367,9 +369,12 @@ def exact(folder: Path, names: Sequence[str], options: argparse.Namespace) -> No
                 steps = max(steps, int(apart.max(initial=0)))
             names_ = model.outputs.names
             far_ = max(far_, far([dict(zip(names_, session.run(names_, feeds), strict=True))], [model.run(feeds)]))
+        alone = list(steps_apart(model, next(samples_of(folder / name, SAMPLES, SAMPLES + 1))).values())
+        same, most = [float((apart == 0).mean()) for apart in alone], max(int(apart.max(initial=0)) for apart in alone)
         print(
             f"{name:18} {len(stored)} values, equal at least {min(equal):.4f}, mean {np.mean(equal):.5f}, most steps {steps}, "
-            f"results off by {far_:.1e}", flush=True,
+            f"results off by {far_:.1e}; of the same input, layer by layer: equal at least {min(same):.4f}, most steps {most}",
+            flush=True,
         )  # fmt: skip
 
 

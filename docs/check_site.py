@@ -1,11 +1,13 @@
-"""Checks of the built site: ``python docs/check_site.py site``.
+"""Checks of the built site, or of that of all versions: ``python docs/check_site.py site``.
 
-Every link leads to a file of it, and to a place in that file; every entry of the reference describes arguments that its signature
-has, and errors by names, which is not so where a docstring was misread.
+Every link leads to a file of it, and to a place in that file; every page tells its version, and every version that can be chosen
+is there; every entry of the reference describes arguments that its signature has, and errors by names, which is not so where a
+docstring was misread.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from html.parser import HTMLParser
@@ -48,6 +50,19 @@ def broken(site: Path) -> list[str]:
     return found
 
 
+def unversioned(site: Path) -> list[str]:
+    """Pages that tell no version, and choices of one (make_versions.py) that lead nowhere."""
+    listed = json.loads((site / "versions.json").read_text(encoding="utf-8")) if (site / "versions.json").exists() else []
+    folders = [site / one["folder"] for one in listed] or [site]
+    found = [f"versions.json: {folder.name}" for folder in folders if not (folder / "index.html").is_file()]
+    for page in sorted(page for folder in folders for page in folder.rglob("*.html")):
+        if not re.search(
+            r'<div class="versions" data-root="[./]+">Version \d+\.\d+\.\d+</div>', page.read_text(encoding="utf-8")
+        ):
+            found.append(f"{page.relative_to(site)}: tells no version")
+    return found
+
+
 def misread(text: str) -> list[str]:
     """Descriptions of a page's entries that belong to no argument, or to what is no error, as "entry: words"."""
     found = []
@@ -68,8 +83,8 @@ def misread(text: str) -> list[str]:
 
 if __name__ == "__main__":
     site = Path(sys.argv[1])
-    wrong = broken(site)
-    for path in sorted([*site.glob("layers/*.html"), *site.glob("reference/*.html")]):
+    wrong = broken(site) + unversioned(site)
+    for path in sorted(path for path in site.rglob("*.html") if path.parent.name in ("layers", "reference")):
         wrong += [f"{path.relative_to(site)}: {one}: misread" for one in misread(path.read_text(encoding="utf-8"))]
     print("\n".join(wrong) or "all links of the site lead somewhere, and no entry was misread")
     sys.exit(bool(wrong))

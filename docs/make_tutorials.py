@@ -45,7 +45,7 @@ def speech() -> str:
     parts.append(columns(175 - heights, heights, across, "ours"))
     parts.append(line(LEFT, 145, WIDTH - LEFT, 145))
     for second in range(int(len(sound) / 16000) + 1):
-        parts.append(text(LEFT + second / 0.032 * across, 192, f"{second} s", 11))
+        parts.append(text(LEFT + second / 0.032 * across, 192, f"{second} s", 11, "middle" if second else "start"))
     return document(parts, WIDTH, 200)
 
 

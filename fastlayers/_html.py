@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["clean", "shares", "table"]
+__all__ = ["clean", "shape", "shares", "table"]
 
 LONGEST = 200  # characters of a name
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
@@ -22,11 +22,15 @@ def clean(text: Any, most: int = LONGEST) -> str:
 
 
 def shares(share: float) -> str:
-    """A colour for a share from 0 (white) to 1 (red), the same on light and dark grounds."""
+    """The fill of a share from 0 (the ground, light or dark) to 1 (red), on which words have the colour of those around it."""
     t = min(max(float(share), 0.0), 1.0) ** 0.5
-    low, high = ((255, 250, 235), (252, 176, 92)) if t < 0.5 else ((252, 176, 92), (240, 112, 84))
-    part = 2 * t if t < 0.5 else 2 * t - 1
-    return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in zip(low, high, strict=True))
+    red = "".join(f"{round(a + (b - a) * t):02x}" for a, b in ((252, 240), (176, 100), (60, 72)))
+    return f'fill="#{red}" fill-opacity="{0.6 * t:.2f}"'
+
+
+def shape(sizes: Sequence[Any] | None) -> str:
+    """Sizes as a tuple in which open ones have no quotes: (batch, 3, 224, 224)."""
+    return "any" if sizes is None else f"({', '.join(map(str, sizes))}{',' * (len(sizes) == 1)})"
 
 
 def table(head: Sequence[Any], rows: Sequence[Sequence[Any]], left: int = 1, kind: str = "") -> str:

@@ -1,6 +1,8 @@
 /* Checks a level's products with weights of few bits alone, as neon.c checks everything: tests/kernels/test_nbits_ways.py compiles it
  * for the levels of this machine. */
+#define FL_TILES_EMULATED
 #include SOURCE
+#include "amx_nbits.h"
 #pragma GCC optimize("O1") /* the loops below are to be plain */
 #include "bytes.h"
 #include "neon_nbits.h"

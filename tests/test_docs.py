@@ -29,8 +29,8 @@ WRITTEN = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "fa
 def test_the_changelog_has_its_form() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     versions = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
-    assert versions[0] == "[Unreleased]"
-    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", version) for version in versions[1:])
+    dated = versions[1:] if versions[0] == "[Unreleased]" else versions  # the commit of a release has none that is not released
+    assert versions and all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", version) for version in dated)
     for release in re.split(r"^## .*$", text, flags=re.MULTILINE)[1:]:
         kinds = re.findall(r"^### (.*)$", release, flags=re.MULTILINE)
         assert kinds == [kind for kind in KINDS if kind in kinds]

@@ -40,6 +40,11 @@ def test_the_pictures_are_well_formed_narrow_and_follow_the_dark() -> None:
         width = float(root.get("width", "inf"))
         if picture.name != "hierarchical.svg":  # which scrolls
             assert min(sizes) * min(1, 360 / width) > 9.5, f"{picture.name}: letters too small on a telephone"
+        for one in root.iter(f"{NAMESPACE}text"):
+            if not one.get("transform"):
+                beyond = {"start": 1.0, "middle": 0.5, "end": 0.0}[one.get("text-anchor", "start")]
+                right = float(one.get("x", "0")) + beyond * 0.5 * float(one.get("font-size", "0")) * len(one.text or "")
+                assert right <= width, f"{picture.name}: {one.text!r} ends beyond the picture"
     assert len(list((Path(__file__).parent.parent / "docs").glob("attention-?.svg"))) == 3
 
 

@@ -76,6 +76,31 @@ def _reversed(batch: int, time: int, units: int, batch_first: bool) -> Case:
     return Case("reverse_sequence", words, arguments, moved=8.0 * math.prod(shape))
 
 
+def _chosen(kernel: str, shape: Shape, dtype: str = "float32") -> Case:
+    """NonZero of a tenth, or Compress of a third of the middle axis."""
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x, count = rng.integers(1, 9, shape).astype(dtype), np.zeros(1, np.int64)
+        if kernel == "compress":  # what is left of the room keeps what it was
+            out = np.zeros(x.size, dtype)
+            return {"x": x, "condition": rng.random(shape[1]) < 0.3, "out": out, "count": count, "itemsize": x.itemsize}
+        x[rng.random(shape) < 0.9] = 0
+        x.flat[-1] = 1  # where none is found, the place for the next one has any number
+        return {"x": x, "out": np.zeros(x.ndim * x.size, np.int64), "count": count, "source": KINDS[dtype]}
+
+    return Case(
+        kernel, f"{'x'.join(map(str, shape))} of {dtype}", arguments, moved=1.0 * np.dtype(dtype).itemsize * math.prod(shape)
+    )
+
+
+def _cut(shape: Shape, start: int, end: int) -> Case:
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x, bounds = normal(rng, *shape), {"starts": np.array([start]), "ends": np.array([end])}
+        return {"x": x, **bounds, "out": np.zeros(x.size, np.float32), "count": np.zeros(1, np.int64), "itemsize": 4}
+
+    return Case("cut", f"{'x'.join(map(str, shape))} from {start} to {end}", arguments, moved=4.0 * math.prod(shape))
+
+
 CASES: tuple[Case, ...] = (
     _elements((1, 8400, 80), (1, 300, 80), 1),
     _elements((32, 1000), (32, 10), 1),
@@ -89,4 +114,11 @@ CASES: tuple[Case, ...] = (
     _one_hot(1, 21, 4096),
     _reversed(8, 100, 128, True),
     _reversed(8, 100, 128, False),
+    _chosen("non_zero", (10000,)),
+    _chosen("non_zero", (3, 50, 7), "bool"),
+    _chosen("non_zero", (17, 33), "int64"),
+    _chosen("compress", (1, 1000, 4)),
+    _chosen("compress", (5, 37, 1), "int16"),
+    _cut((3, 50, 16), 2, -1),
+    _cut((1, 640, 1), -600, 10**9),
 )

@@ -1,4 +1,4 @@
-"""The best of many: beams, boxes and classes; masks and counts that are reduced."""
+"""The best of many: beams, boxes and classes, labels of pixels; masks and counts that are reduced; labels that there are."""
 
 from __future__ import annotations
 
@@ -45,6 +45,27 @@ def _fold(name: str, outer: int, n: int, inner: int, dtype: str) -> Case:
     return Case("fold", f"{name} {outer}x{n}x{inner} of {dtype}", arguments, moved=8.0 * outer * n * inner)
 
 
+def _argmax(outer: int, n: int, inner: int, least: bool = False) -> Case:
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x = normal(rng, outer, n, inner)
+        x[rng.random(x.shape) < 0.02] = 3  # equals, of which the first counts
+        x[rng.random(x.shape) < 0.001] = np.nan
+        return {"x": x, "out": np.empty((outer, inner), np.int64), "reverse": least}
+
+    return Case("argmax", f"{outer}x{n}x{inner}" + " least" * least, arguments, moved=4.0 * outer * n * inner)
+
+
+def _unique(n: int, dtype: str, most: int, ordered: bool = True) -> Case:
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x = rng.integers(0, most, n).astype(dtype)
+        out, count = np.zeros(n, dtype), np.zeros(1, np.int64)  # what is left of the room keeps what it was
+        words = {"source": KINDS[dtype], "mode": ordered}
+        vectors = {name: np.zeros(n, np.int64) for name in ("indices", "inverse", "counts")}
+        return {"x": x, "out": out, **vectors, "count": count, **words}
+
+    return Case("unique", f"{n} of {dtype} below {most}" + " as they come" * (not ordered), arguments, moved=40.0 * n)
+
+
 CASES: tuple[Case, ...] = (
     _topk(1, 8400, 1, 300),
     _topk(8, 32000, 1, 10),
@@ -55,4 +76,14 @@ CASES: tuple[Case, ...] = (
     _fold("sum", 8, 128, 1, "int64"),
     _fold("max", 8, 50, 33, "int32"),
     _fold("mean", 8, 100, 1, "float64"),
+    _argmax(64, 1000, 1),
+    _argmax(1, 21, 4096),
+    _argmax(3, 7, 65, least=True),
+    _argmax(1000, 3, 1),
+    _argmax(1001, 2, 1),
+    _argmax(37, 2, 1, least=True),
+    _unique(1000, "int64", 50),
+    _unique(1000, "int64", 1 << 40, ordered=False),
+    _unique(333, "float32", 500, ordered=False),
+    _unique(100, "float64", 1000),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,19 @@ def _running(outer: int, n: int, inner: int, dtype: str, exclusive: bool = False
     return Case("running_sum", words, arguments, moved=2.0 * np.dtype(dtype).itemsize * outer * n * inner)
 
 
+def _blocks(planes: int, size: tuple[int, int, int], kernel: tuple[int, int, int], stride: int = 1, pad: int = 0) -> Case:
+    places = [(s + 2 * pad * (k > 1) - k) // stride + 1 for s, k in zip(size, kernel, strict=True)]
+
+    def arguments(rng: np.random.Generator) -> dict[str, Any]:
+        x, out = normal(rng, planes, math.prod(kernel), math.prod(places)), np.empty((planes, math.prod(size)), np.float32)
+        pads = tuple(pad * (k > 1) for k in kernel for _ in range(2))
+        words = {"size": size, "kernel": kernel, "stride": (stride,) * 3, "dilation": (1, 1, 1), "pads": pads}
+        return {"x": x, "out": out, **words}
+
+    label = f"{planes} of {'x'.join(map(str, size))}, {'x'.join(map(str, kernel))} s{stride} p{pad}"
+    return Case("col2im", label, arguments, moved=4.0 * planes * (math.prod(kernel) * math.prod(places) + math.prod(size)))
+
+
 CASES: tuple[Case, ...] = (
     _reduce("mean", 2048, 49, 1),  # global average pooling, channels-first
     _reduce("mean", 1, 49, 2048),  # and channels-last
@@ -54,4 +68,7 @@ CASES: tuple[Case, ...] = (
     _running(2, 50, 3, "int32", exclusive=True),
     _running(3, 100, 7, "float32", reverse=True),
     _running(1, 17, 1, "int64", exclusive=True, reverse=True),
+    _blocks(16, (1, 32, 32), (1, 3, 3)),
+    _blocks(3, (1, 17, 40), (1, 3, 5), stride=2, pad=2),
+    _blocks(2, (5, 6, 7), (2, 1, 3), pad=1),
 )

@@ -22,7 +22,7 @@ def into(binding: Any, arrays: Sequence[Any], names: Sequence[str], out: Mapping
     """
     if unknown := [name for name in out if name not in names]:
         raise ArgumentError(f"run: out has {unknown}, which is not asked for: expected some of {list(names)}")
-    if binding.staged or len(out) < len(names) or any(_is_input(array, arrays) for array in out.values()):
+    if binding.staged or binding.counted or len(out) < len(names) or any(_is_input(array, arrays) for array in out.values()):
         results = binding.run(arrays, None, threads)
         targets = {}
         for name, result in zip(names, results, strict=True):

@@ -210,6 +210,9 @@ class Model:
             found = self._runner.run(feeds)
             if found is not None:
                 return found  # type: ignore[no-any-return]
+            made = self._main.again(feeds, self._threads)
+            if made is not None:
+                return dict(zip(self._names, made, strict=True))
         if timeout is not None:
             with Deadline(timeout):
                 return self.run(feeds, outputs, out=out)

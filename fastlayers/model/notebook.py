@@ -17,7 +17,7 @@ __all__ = ["model_html"]
 def model_html(model: Model) -> str:
     """Inputs and outputs, and the report where all sizes are known and the network need not be run for it."""
     rows = [
-        (what, spec.name, spec.dtype.name, "any" if spec.shape is None else list(spec.shape))
+        (what, spec.name, spec.dtype.name, _html.shape(spec.shape))
         for what, specs in (("input", model.inputs), ("output", model.outputs))
         for spec in specs
     ]

@@ -210,12 +210,12 @@ class Stream:
 
     def _repr_html_(self) -> str:
         sides = (("input", self.inputs), ("output", self.outputs))
-        rows: list[tuple[Any, ...]] = [
-            (what, s.name, s.dtype.name, "any" if s.shape is None else list(s.shape)) for what, found in sides for s in found
-        ]
+        rows: list[tuple[Any, ...]] = [(what, s.name, s.dtype.name, _html.shape(s.shape)) for what, found in sides for s in found]
         for name, value in {**self._state, **self._kept}.items():
             array = isinstance(value, np.ndarray)
-            rows.append(("state", name, value.dtype.name if array else "", list(value.shape) if array else "not yet begun"))
+            rows.append(
+                ("state", name, value.dtype.name if array else "", _html.shape(value.shape) if array else "not yet begun")
+            )
         return f"<p><b>{type(self).__name__}</b></p>{_html.table(['', 'name', 'dtype', 'shape'], rows, 4)}"
 
     def __repr__(self) -> str:

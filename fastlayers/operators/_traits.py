@@ -8,7 +8,7 @@ said through `_replace`. What is not said is what is safe: the operator is left 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -33,6 +33,7 @@ __all__ = [
     "function",
     "one_input",
     "same_shape",
+    "uncounted",
 ]
 
 
@@ -122,7 +123,8 @@ class Traits(NamedTuple):
         quantized: the operator that does the same to 8-bit values.
         steers: positions of inputs whose values decide the results' sizes; integer inputs of a graph that reach one belong to a
             binding.
-        counts: sizes of its results depend on the values of its inputs, whatever else is known.
+        counts: sizes of its results depend on the values of its inputs, whatever else is known: the most that they may be, for
+            an operator whose kernels count them into `Builder.counter` (None where these inputs have none); or None.
         volatile: never folded (random values).
         limited: its results are never below -1 or above 1.
         shape_only: `run` needs the inputs' specs alone, not their values (Shape, Size).
@@ -148,7 +150,7 @@ class Traits(NamedTuple):
     padding: Callable[[View], float | None] | None = None
     quantized: Quantized | None = None
     steers: tuple[int, ...] = ()
-    counts: bool = False
+    counts: Callable[[View], Sequence[Spec] | None] | None = None
     volatile: bool = False
     limited: bool = False
     shape_only: bool = False
@@ -194,6 +196,10 @@ def same_shape(n: View, result: Spec) -> bool:
     """Whether the result has input 0's shape, as far as that can be told."""
     first = n.shape(0)
     return first is not None and first == result.shape and None not in first and sum(not isinstance(d, int) for d in first) <= 1
+
+
+def uncounted(n: View) -> None:
+    """Results whose sizes no kernel counts."""
 
 
 def one_input(n: View, result: Spec) -> bool:

@@ -22,12 +22,12 @@ from ..kernels.table import KERNELS
 from ._base import FLOAT32, Spec, View
 
 __all__ = [
-    "ARENA", "CONSTANT", "INPUT", "OUTPUT", "POSITIONS", "AnyCall", "Buffer", "Builder", "Call", "NativeCall", "NestedCall",
-    "PythonCall", "Ref", "contiguous",
+    "ARENA", "CONSTANT", "COUNTER", "INPUT", "OUTPUT", "POSITIONS", "AnyCall", "Buffer", "Builder", "Call", "NativeCall",
+    "NestedCall", "Parts", "PythonCall", "Ref", "contiguous",
 ]  # fmt: skip
 
-# Where a buffer is: in the arena of one run, in a caller's input, in a fresh output, or in the program.
-ARENA, INPUT, OUTPUT, CONSTANT = range(4)
+# Where a buffer is: in the arena of one run, in a caller's input, in a fresh output, in the program, or what a run counts.
+ARENA, INPUT, OUTPUT, CONSTANT, COUNTER = range(5)
 POSITIONS = {kernel.name: kernel.arrays for kernel in KERNELS}
 # Of a kernel's arrays whose names tell their axes (see `kernels.table`): position, name, axes. What broadcasts is not among them.
 _AXES: dict[str, list[tuple[int, str, str]]] = {
@@ -51,6 +51,26 @@ _LOOSE = frozenset({"mask", "gate", "beta"})
 
 
 _numbers = itertools.count()
+
+
+class Parts:
+    """Arguments of `nbits_pack` that are made a part after the other: what a whole matrix takes on the way is never there.
+
+    Args:
+        count: rows of all parts, of which each but the last one has a multiple of 64.
+        of: makes arguments of the rows from one number to another.
+        step: rows of a part.
+    """
+
+    def __init__(self, count: int, of: Callable[[int, int], tuple[Any, ...]], step: int) -> None:
+        self.count, self._of, self._step = count, of, max(step // 64, 1) * 64
+
+    def whole(self) -> tuple[Any, ...]:
+        """Arguments of all rows."""
+        return self._of(0, self.count)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return (self._of(i, min(i + self._step, self.count)) for i in range(0, self.count, self._step))
 
 
 class Buffer:
@@ -185,11 +205,12 @@ class Builder:
         overs: of buffers that the node has made, which ones' memory they may take.
         own: the buffer that was made for each output of the node.
         nbytes: what was packed for this binding alone takes.
+        counter: where a node whose results' size is counted writes it, an int64; None for others (see `Traits.counts`).
     """
 
     def __init__(
         self,
-        pack: Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any],
+        pack: Callable[[Any, str, Callable[[], tuple[Any, ...] | Parts]], Any],
         kernels: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         self.refs: dict[Any, Ref] = {}
@@ -199,6 +220,7 @@ class Builder:
         self.overs: list[tuple[Buffer, Buffer]] = []
         self.own: dict[int, Buffer] = {}
         self.nbytes = 0
+        self.counter: Ref | None = None
         self._pack, self._kernels = pack, kernels
         self._number = 0
         self._view: View
@@ -302,19 +324,23 @@ class Builder:
         array = contiguous(np.ascontiguousarray(array))
         return Ref(Buffer(CONSTANT, array.nbytes, array=array), 0, shape, array.dtype)
 
-    def pack(self, kernel: str, arguments: Callable[[], tuple[Any, ...]], key: Any = None, kept: bool = True) -> Any:
+    def pack(self, kernel: str, arguments: Callable[[], tuple[Any, ...] | Parts], key: Any = None, kept: bool = True) -> Any:
         """Packs by the pack kernel; the result must follow from the node's attributes, from `key` and from its known inputs
         alone. Where all of those are constants of the graph it is made once for a node, `key` and variant, whatever the sizes
         of inputs are; else it belongs to this binding. So does what is not `kept`, since it follows from sizes.
         """
         kept = kept and self._fixed
 
-        def checked() -> tuple[Any, ...]:
+        def checked() -> tuple[Any, ...] | Parts:
             args = arguments()
+            read.extend(self._view.values)
+            if isinstance(args, Parts):
+                if kept:
+                    return args
+                args = args.whole()
             self._check(kernel, args)
             if not kept:
                 self.nbytes += _nbytes(args)
-            read.extend(self._view.values)
             return args
 
         read: list[np.ndarray | None] = []

@@ -142,7 +142,7 @@ def _truth(n: View, value: Anything, what: str) -> bool:
     if not isinstance(value, np.ndarray) or value.size != 1:
         shape = value.shape if isinstance(value, np.ndarray) else "no array"
         raise n.fail(f"{what} has shape {shape}: expected one boolean")
-    return bool(value.reshape(-1)[0])
+    return bool(value.item())
 
 
 def if_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) -> list[Anything]:
@@ -163,10 +163,10 @@ def loop_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) 
     grown = _Grown(n, len(body.outputs) - 1 - len(carried), meter)
     run = bodies.ready(body)
     i = 0
+    goes = np.array([going] if vectors[1] else going)  # as it is before the first: there is no other round unless it is true
 
     def given() -> list[Anything]:
-        first = (np.array(i, np.int64), np.array(going))
-        return [a.reshape(1) if vector else a for a, vector in zip(first, vectors, strict=True)] + carried
+        return [np.array([i] if vectors[0] else i, np.int64), goes, *carried]
 
     while going and (most is None or i < most):
         meter.round(n)
@@ -174,7 +174,8 @@ def loop_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) 
         going = _truth(n, results[0], "its condition after a round")
         grown.add(results[1 + len(carried) :])
         carried = results[1 : 1 + len(carried)]
-        meter.carried(n, carried)
+        if carried:
+            meter.carried(n, carried)
         i += 1
     if i:
         return [*carried, *(np.stack(parts) for parts in grown.parts)]

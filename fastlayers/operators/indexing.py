@@ -10,7 +10,7 @@ import numpy as np
 
 from .._tuples import NamedTuple
 from ..ir.graph import Dim, Shape
-from ..kernels.table import KINDS, SCATTER
+from ..kernels.table import ARITHMETIC, KINDS, SCATTER
 from ..rules.shapes import index_error
 from ._base import INT64, Spec, View, register, unknown
 from ._traits import MOVES, Traits
@@ -19,7 +19,7 @@ from .calls import indices as int64_indices
 from .movement import movers
 from .shapes import axis_of, need_kind, product, rank_of, same_dtype, scalar
 
-__all__: list[str] = []
+__all__ = ["Grid", "from_start", "grid_of", "scattered"]
 
 Arrays = tuple[np.ndarray, ...]
 
@@ -107,7 +107,7 @@ def _along(n: View, x: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, ...
     return tuple(grid)
 
 
-class _Grid(NamedTuple):
+class Grid(NamedTuple):
     """Rows of the kernels `pick` and `scatter`: the number of elements of each, the grid of positions with its steps, and the
     axes that indices are of with theirs.
     """
@@ -119,23 +119,23 @@ class _Grid(NamedTuple):
     stride: tuple[int, ...]
 
 
-def _grid(inner: int, shape: Sequence[int], steps: Sequence[int], size: Sequence[int], stride: Sequence[int]) -> _Grid | None:
+def grid_of(inner: int, shape: Sequence[int], steps: Sequence[int], size: Sequence[int], stride: Sequence[int]) -> Grid | None:
     """None if there are more axes than kernels take."""
     axes = merged(shape, steps, strides_of(shape))
     if len(axes) > MOST_AXES or len(size) > MOST_AXES:
         return None
-    return _Grid(inner, tuple(a[0] for a in axes), tuple(a[1] for a in axes), tuple(size), tuple(stride))
+    return Grid(inner, tuple(a[0] for a in axes), tuple(a[1] for a in axes), tuple(size), tuple(stride))
 
 
-def _elements_grid(n: View) -> _Grid | None:
+def _elements_grid(n: View) -> Grid | None:
     """Rows of one element, and tuples of one index."""
     shape, indices = n.sizes(0), n.sizes(1)
     axis = _axis_along(n, shape, indices)
     strides = strides_of(shape)
-    return _grid(1, indices, [0 if k == axis else s for k, s in enumerate(strides)], [shape[axis]], [strides[axis]])
+    return grid_of(1, indices, [0 if k == axis else s for k, s in enumerate(strides)], [shape[axis]], [strides[axis]])
 
 
-def _nd_grid(n: View, batch: int) -> _Grid | None:
+def _nd_grid(n: View, batch: int) -> Grid | None:
     """Tuples of indices that settle the first axes, after those of the batch."""
     shape, indices = n.sizes(0), n.sizes(1)
     last = _nd_lengths(n, shape, indices, batch)
@@ -144,7 +144,7 @@ def _nd_grid(n: View, batch: int) -> _Grid | None:
         raise n.fail(f"x has shape {shape}, indices {indices}: expected the same {batch} batch axes")
     strides = strides_of(shape[: batch + last])
     steps = [*strides[:batch], *[0] * (len(indices) - 1 - batch)]
-    return _grid(math.prod(shape[batch + last :]), indices[:-1], steps, shape[batch : batch + last], strides[batch:])
+    return grid_of(math.prod(shape[batch + last :]), indices[:-1], steps, shape[batch : batch + last], strides[batch:])
 
 
 def _leading(n: View) -> tuple[int, int]:
@@ -155,7 +155,7 @@ def _leading(n: View) -> tuple[int, int]:
     return n.get("batch_dims", 0) + indices[-1], len(indices) - 1
 
 
-def _rows(ref: Any, grid: _Grid, axes: int) -> Any:
+def _rows(ref: Any, grid: Grid, axes: int) -> Any:
     """An array as rows of the grid's size, which the first axes number."""
     return ref.view((math.prod(ref.shape[:axes]), grid.inner))
 
@@ -285,6 +285,25 @@ def _scatter_lower(n: View, b: Any) -> Any:
     return b.call("scatter", rows[0], picks, rows[1], rows[2], *grid[1:], size, SCATTER[reduction], source)
 
 
+def scattered(b: Any, x: Any, picks: Any, updates: Any, out: Any, grid: Grid | None) -> None:
+    """Rows of `updates` put into `out`, which has x's others and may be x, where indices say. `grid`: of less axes than kernels
+    take.
+    """
+    assert grid is not None
+    itemsize = grid.inner * out.dtype.itemsize
+    rows = [ref.view((ref.size // grid.inner, grid.inner)) for ref in (x, updates, out)]
+    b.call("scatter", rows[0], picks, *rows[1:], *grid[1:], itemsize, SCATTER["none"], 0)
+
+
+def from_start(b: Any, picks: Any, size: int) -> Any:
+    """Indices as kernels take them, of which those below 0 are out of range: they count from the end there."""
+    unsigned = np.dtype(np.uint64)
+    given, most = picks._replace(dtype=unsigned), b.constant(np.array(size, unsigned))
+    made = b.temp(picks.shape, unsigned)
+    b.call("arithmetic", given, most, made, ARITHMETIC["minimum"], KINDS["uint64"])
+    return made._replace(dtype=INT64)
+
+
 ELEMENTS = Traits(work="elements")
 register("ScatterElements", _scatter_infer, _scatter_elements_run, _scatter_lower, ELEMENTS)
 register("ScatterND", _scatter_infer, _scatter_nd_run, _scatter_lower, ELEMENTS)
@@ -364,5 +383,42 @@ def _non_zero_run(n: View, x: np.ndarray) -> Arrays:
     return (np.array(np.nonzero(x != 0 if x.dtype.kind in "fiuc" else x), np.int64),)
 
 
-register("Compress", _compress_infer, _compress_run, traits=MOVES._replace(counts=True))
-register("NonZero", _non_zero_infer, _non_zero_run, traits=ELEMENTS._replace(counts=True))
+def _compress_cut(n: View) -> tuple[int, int, int]:
+    """The axes before the one that is chosen from, that one, those after it."""
+    shape = n.sizes(0)
+    axis = _compress_axis(n, len(shape))
+    if axis is None:
+        return 1, math.prod(shape), 1
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def _compress_most(n: View) -> list[Spec]:
+    (spec,), (_, size, _) = _compress_infer(n), _compress_cut(n)
+    most = min(size, math.prod(n.sizes(1)))
+    return [Spec(tuple(most if d is None else d for d in spec.shape or ()), spec.dtype)]
+
+
+def _compress_lower(n: View, b: Any) -> Any:
+    if b.counter is None:
+        return False
+    x, out = b.input(0), b.output(0)
+    cut = _compress_cut(n)
+    return b.call("compress", x.view(cut), b.input(1), out.view((out.size,)), b.counter, x.dtype.itemsize)
+
+
+def _non_zero_most(n: View) -> list[Spec] | None:
+    shape = n.sizes(0)
+    if not 0 < len(shape) <= MOST_AXES or n.spec(0).dtype.name not in KINDS:
+        return None
+    return [Spec((len(shape), math.prod(shape)), INT64)]
+
+
+def _non_zero_lower(n: View, b: Any) -> Any:
+    if b.counter is None:
+        return False
+    x, out = b.input(0), b.output(0)
+    return b.call("non_zero", x, out.view((out.size,)), b.counter, KINDS[x.dtype.name])
+
+
+register("Compress", _compress_infer, _compress_run, _compress_lower, MOVES._replace(counts=_compress_most))
+register("NonZero", _non_zero_infer, _non_zero_run, _non_zero_lower, ELEMENTS._replace(counts=_non_zero_most))

@@ -13,7 +13,7 @@ from ..ir.graph import Dim, Shape
 from ..rules.shapes import concat_rule, permute_rule, step_rule
 from ._base import Spec, View, register, unknown
 from ._traits import MOVES, Quantized, Traits, one_input, same_shape
-from .calls import copy, has, movable, move, strides_of
+from .calls import copy, has, indexable, indices, movable, move, strides_of
 from .shapes import axes_of, axis_of, broadcast, known, rank_of, same_dtype
 
 __all__ = ["movers", "slices"]
@@ -238,7 +238,26 @@ def _slice_run(n: View, x: np.ndarray, *given: np.ndarray | None) -> Arrays:
     return (x[tuple(slice(r.start, None if r.stop < 0 else r.stop, r.step) if r else slice(0) for r in taken)],)
 
 
+def _cut_axis(n: View) -> int | None:
+    """The axis that is cut at positions that only a run knows; None if that is not one axis in steps of 1."""
+    rank, axes = len(n.sizes(0)), known(n, 3)
+    if n.has(3) and axes is None:
+        return None
+    found = axes_of(n, axes, rank) if axes is not None else tuple(range(rank))
+    plain = not n.has(4) or known(n, 4) == [1]
+    return found[0] if len(found) == 1 and plain and all(indexable(n, i) and n.sizes(i) == (1,) for i in (1, 2)) else None
+
+
+def _slice_most(n: View) -> list[Spec] | None:
+    return None if _cut_axis(n) is None else [n.spec(0)]
+
+
 def _slice_lower(n: View, b: Any) -> Any:
+    if b.counter is not None:
+        shape, axis = n.sizes(0), _cut_axis(n)
+        cut = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))  # type: ignore[index, operator]
+        x, ends, out = b.input(0), [indices(n, b, i) for i in (1, 2)], b.output(0)
+        return b.call("cut", x.view(cut), *ends, out.view((out.size,)), b.counter, x.dtype.itemsize)
     bounds = _bounds(n)
     if not movers(n) or bounds is None:
         return False
@@ -248,7 +267,8 @@ def _slice_lower(n: View, b: Any) -> Any:
     return move(b, b.input(0), [len(r) for r in taken], offset, [r.step * s for r, s in zip(taken, strides, strict=True)])
 
 
-register("Slice", _slice_infer, _slice_run, _slice_lower, MOVES._replace(time="slice", sizes="slice", steers=(1, 2, 3, 4)))
+_SLICE = MOVES._replace(time="slice", sizes="slice", steers=(1, 2, 3, 4), counts=_slice_most)
+register("Slice", _slice_infer, _slice_run, _slice_lower, _SLICE)
 
 # ---- Expand, Tile ----------------------------------------------------------------------------------------------------
 

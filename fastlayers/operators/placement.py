@@ -9,17 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ..calls.geometry import Window
+from ..calls.geometry import Window, three
 from ..ir.graph import Dim, Shape
-from ._base import Spec, View, register, unknown
+from ..kernels.table import INTEGER, KINDS
+from ._base import INT64, Spec, View, register, unknown
 from ._traits import MOVES, PLAIN, Traits
-from .calls import indexable, indices
+from .calls import copy, indexable, indices, movable, strides_of
+from .indexing import from_start, grid_of, scattered
 from .shapes import axes_of, axis_of, known, need_kind, same_dtype
 from .window import conv_size, window
 
 __all__: list[str] = []
 
 Arrays = tuple[np.ndarray, ...]
+
+MOST_TABLE = 1 << 14  # places in a cache that goes around, from every beginning
 
 # ---- CenterCropPad ---------------------------------------------------------------------------------------------------
 
@@ -145,7 +149,34 @@ def _tensor_scatter_run(n: View, cache: np.ndarray, update: np.ndarray, at: np.n
     return (np.moveaxis(out, 1, axis),)
 
 
-register("TensorScatter", _tensor_scatter_infer, _tensor_scatter_run, traits=PLAIN)
+def _tensor_scatter_lower(n: View, b: Any) -> Any:
+    shape, update = n.sizes(0), n.sizes(1)
+    axis = axis_of(n, n.get("axis", -2), len(shape))
+    batch, between, size, inner = shape[0], math.prod(shape[1:axis]), shape[axis], math.prod(shape[axis + 1 :])
+    steps, around = update[axis], n.get("mode", "linear") == "circular"
+    if 0 in shape or 0 in update or (n.has(2) and not indexable(n, 2)) or (around and size * steps > MOST_TABLE):
+        return False
+    cut = (batch, between, steps)
+    grid = grid_of(inner, cut, (between * size, size, 0), (size,), (1,))
+    x, updates = b.input(0), b.input(1)
+    places = np.arange(steps) + np.zeros((batch if not n.has(2) else 1, between, 1), np.int64)
+    if not n.has(2):
+        picks = b.constant(np.ascontiguousarray(places))
+    else:
+        first = from_start(b, indices(n, b, 2), size)
+        if around:  # the places of each beginning
+            table = b.constant((np.arange(size)[None, :, None] + np.arange(steps)) % size)
+            rows = b.temp((1, batch, steps), INT64)
+            b.call("gather", table, first.view((batch,)), rows, 8)
+            first, places = rows.view((batch, 1, steps)), places * 0
+        picks = b.temp(cut, INT64)
+        b.call("integer", first.view((batch, 1, first.size // batch)), b.constant(places), picks, INTEGER["add"], KINDS["int64"])
+    alone = all(b.root(ref) is not b.root(x) for ref in (picks, updates))
+    scattered(b, x, picks, updates, b.output(0, over=x if alone else None), grid)
+    return None
+
+
+register("TensorScatter", _tensor_scatter_infer, _tensor_scatter_run, _tensor_scatter_lower, PLAIN)
 
 # ---- Col2Im ----------------------------------------------------------------------------------------------------------
 
@@ -194,7 +225,18 @@ def _col2im_run(n: View, x: np.ndarray, image: np.ndarray, block: np.ndarray) ->
     return (out[whole],)
 
 
-register("Col2Im", _col2im_infer, _col2im_run, traits=Traits(steers=(1, 2)))
+def _col2im_lower(n: View, b: Any) -> Any:
+    image, block = known(n, 1), known(n, 2)
+    if image is None or block is None or len(image) > 3 or not n.float32(0):
+        return False
+    place, places = _columns(n, image, block)
+    batch, rows, _ = n.sizes(0)
+    planes = batch * rows // math.prod(block)
+    x, out = b.input(0).view((planes, math.prod(block), math.prod(places))), b.output(0).view((planes, math.prod(image)))
+    return b.call("col2im", x, out, three(image), *place.in_three())
+
+
+register("Col2Im", _col2im_infer, _col2im_run, _col2im_lower, Traits(steers=(1, 2)))
 
 # ---- MaxUnpool -------------------------------------------------------------------------------------------------------
 
@@ -250,4 +292,20 @@ def _unpool_run(n: View, x: np.ndarray, indices: np.ndarray, wanted: np.ndarray 
     return (whole,)
 
 
-register("MaxUnpool", _unpool_infer, _unpool_run, traits=Traits(steers=(2,)))
+def _unpool_lower(n: View, b: Any) -> Any:
+    shape: tuple[int, ...] = _unpooled(n, n.sizes(0))  # type: ignore[assignment]
+    count, dtype, wanted = math.prod(shape), n.spec(0).dtype, known(n, 2) or shape
+    if not movable(dtype) or not indexable(n, 1) or not math.prod(n.sizes(0)) or n.sizes(0) != n.sizes(1):
+        return False
+    zero, out = b.constant(np.zeros(1, dtype)), b.output(0)
+    whole = out if tuple(wanted) == shape else b.temp(shape, dtype)
+    copy(b, zero, whole, (count,), 0, (0,), 0, (1,))
+    x, picks = b.input(0), from_start(b, indices(n, b, 1), count)
+    scattered(b, whole, picks, x, whole, grid_of(1, (x.size,), (0,), (count,), (1,)))
+    if whole is not out:
+        copy(b, zero, out, (out.size,), 0, (0,), 0, (1,))
+        copy(b, whole, out, shape, 0, strides_of(shape), 0, strides_of(out.shape))
+    return None
+
+
+register("MaxUnpool", _unpool_infer, _unpool_run, _unpool_lower, Traits(steers=(2,)))

@@ -10,9 +10,11 @@ import numpy as np
 from ..ir.graph import Shape
 from ..kernels.reference.grid import grid_sample
 from ..kernels.table import BORDERS
-from ._base import Spec, View, register, unknown
+from ._base import FLOAT32, Spec, View, register, unknown
 from ._traits import PLAIN, Traits
 from .activation import wide
+from .calls import copy
+from .fused import IDENTITY
 from .shapes import known, need_kind
 
 if TYPE_CHECKING:
@@ -114,16 +116,42 @@ def _axes(n: View, theta: Shape | None, length: Shape | None) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
+def _steps(n: View, count: int) -> np.ndarray:
+    """Positions along an axis."""
+    i = np.arange(count, dtype=np.float64)
+    return 2 * i / max(count - 1, 1) - (count > 1) if n.get("align_corners", 0) else (2 * i + 1) / count - 1
+
+
 def _affine_run(n: View, theta: np.ndarray, size: np.ndarray) -> Arrays:
     sizes = [int(s) for s in size.reshape(-1)[2:]]
-    steps = []
-    for count in sizes:
-        i = np.arange(count, dtype=np.float64)
-        steps.append(2 * i / max(count - 1, 1) - (count > 1) if n.get("align_corners", 0) else (2 * i + 1) / count - 1)
-    grid = np.meshgrid(*steps, indexing="ij")
+    grid = np.meshgrid(*[_steps(n, count) for count in sizes], indexing="ij")
     points = np.stack([*reversed(grid), np.ones_like(grid[0])], axis=-1).reshape(-1, len(sizes) + 1)
     made = points.astype(wide(theta).dtype) @ np.swapaxes(wide(theta), 1, 2)
     return (made.reshape(theta.shape[0], *sizes, len(sizes)).astype(theta.dtype, copy=False),)
 
 
-register("AffineGrid", _affine_infer, _affine_run, traits=Traits(steers=(1,)))
+def _affine_lower(n: View, b: Builder) -> Any:
+    """A row of positions is the first and last columns of theta times (x, 1), and the others times y and z: a product of what
+    rows differ in and what they share.
+    """
+    size = known(n, 1)
+    if size is None or not n.float32(0):
+        return False
+    batch, width = size[0], size[-1]
+    axes, rows = len(size) - 2, math.prod(size[2:-1])
+    *slow, last = [_steps(n, count) for count in size[2:]]
+    theta, ones = b.input(0), np.ones((width, 1))
+    ends, line = b.temp((batch, axes, 2)), b.temp((batch, width, axes))
+    copy(b, theta, ends, ends.shape, 0, (axes * (axes + 1), axes + 1, axes), 0, (2 * axes, 2, 1))
+    along = b.constant(np.concatenate([last[:, None], ones], 1).astype(FLOAT32)[None])
+    b.call("matmul", along, ends, line, True, IDENTITY)
+    parts, length = b.temp((batch, axes, width * axes)), width * axes
+    copy(b, line, parts, (batch, length), 0, (length, 1), 0, (axes * length, 1))
+    for i in range(1, axes):  # y, then z
+        copy(b, theta, parts, (batch, width, axes), i, (axes * (axes + 1), 0, axes + 1), i * length, (axes * length, axes, 1))
+    grid = np.meshgrid(*slow, indexing="ij")
+    across = np.stack([np.ones_like(grid[0]), *reversed(grid)], axis=-1).astype(FLOAT32).reshape(1, rows, axes)
+    return b.call("matmul", b.constant(across), parts, b.output(0).view((batch, rows, length)), False, IDENTITY)
+
+
+register("AffineGrid", _affine_infer, _affine_run, _affine_lower, Traits(steers=(1,)))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
+from ..kernels.table import KINDS
 from ._base import INT64, Spec, View, register
 from ._traits import PLAIN
-from .shapes import axis_of
+from .shapes import axis_of, product
 
 __all__: list[str] = []
 
@@ -16,13 +20,13 @@ def _infer(n: View) -> list[Spec]:
     if n.get("sorted", 1) not in (0, 1):
         raise n.fail(f"sorted is {n.get('sorted')}: expected 0 or 1")
     shape, dtype, axis = n.shape(0), n.spec(0).dtype, n.get("axis")
-    vectors = [Spec((None,), INT64)] * 3
+    count = Spec((None,), INT64)
     if axis is None:
-        return [Spec((None,), dtype), *vectors]
+        return [Spec((None,), dtype), count, Spec((None if shape is None else product(shape),), INT64), count]
     if shape is None:
-        return [Spec(None, dtype), *vectors]
+        return [Spec(None, dtype), *[count] * 3]
     axis = axis_of(n, axis, len(shape))
-    return [Spec((*shape[:axis], None, *shape[axis + 1 :]), dtype), *vectors]
+    return [Spec((*shape[:axis], None, *shape[axis + 1 :]), dtype), count, Spec((shape[axis],), INT64), count]
 
 
 def _counted(x: np.ndarray) -> tuple[np.ndarray, ...] | None:
@@ -66,4 +70,20 @@ def _run(n: View, x: np.ndarray) -> tuple[np.ndarray, ...]:
     return found, first.astype(np.int64), which.astype(np.int64), counts.astype(np.int64)
 
 
-register("Unique", _infer, _run, traits=PLAIN._replace(counts=True))
+def _most(n: View) -> list[Spec] | None:
+    dtype, shape = n.spec(0).dtype, n.sizes(0)
+    if (n.get("axis") is not None and len(shape) != 1) or dtype.name not in KINDS:
+        return None
+    size = math.prod(shape)
+    return [Spec((size,), dtype), *[Spec((size,), INT64)] * 3]
+
+
+def _lower(n: View, b: Any) -> Any:
+    if b.counter is None:
+        return False
+    x = b.input(0)
+    made = [b.output(i) if n.wants(i) else None for i in range(4)]
+    return b.call("unique", x.view((x.size,)), *made, b.counter, KINDS[x.dtype.name], bool(n.get("sorted", 1)))
+
+
+register("Unique", _infer, _run, _lower, PLAIN._replace(counts=_most))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..kernels.dispatch import kernel
@@ -37,23 +39,49 @@ def _run(
     overlap: np.ndarray | None = None,
     least: np.ndarray | None = None,
 ) -> Arrays:
-    count = 0 if most is None else int(scalar(n, 2, most))
-    threshold = 0.0 if overlap is None else float(scalar(n, 3, overlap))
-    if boxes.shape[2] != 4 or scores.shape[::2] != boxes.shape[:2]:
-        raise n.fail(
-            f"boxes have shape {boxes.shape}, scores {scores.shape}: expected (images, count, 4), (images, classes, count)"
-        )
-    if not 0 <= threshold <= 1:
-        raise n.fail(f"iou_threshold is {threshold}: expected 0 to 1")
-    most_each = min(max(count, 0), scores.shape[2])
-    out = np.empty((scores.shape[0] * scores.shape[1] * most_each, 3), np.int64)
+    each, threshold, floor, centred = _limits(n, boxes.shape, scores.shape, most, overlap, least)
+    out = np.empty((scores.shape[0] * scores.shape[1] * each, 3), np.int64)
     found = np.zeros(1, np.int64)
-    floor = None if least is None else float(scalar(n, 4, least))
-    # The result's size is known only then, so no step of a program could do it: the kernel is called from here.
     function = kernel("suppress") if scores.dtype == FLOAT32 else suppress
     sides = np.ascontiguousarray(boxes, FLOAT32)
-    function(sides, np.ascontiguousarray(scores), out, found, most_each, threshold, floor, bool(n.get("center_point_box", 0)))
+    function(sides, np.ascontiguousarray(scores), out, found, each, threshold, floor, centred)
     return (out[: found[0]].copy(),)
 
 
-register("NonMaxSuppression", _infer, _run, traits=PLAIN._replace(counts=True))
+def _limits(
+    n: View,
+    boxes: tuple[int, ...],
+    scores: tuple[int, ...],
+    most: np.ndarray | None,
+    overlap: np.ndarray | None,
+    least: np.ndarray | None,
+) -> tuple[int, float, float | None, bool]:
+    """The most boxes of a class, the most overlap, what scores are above, whether boxes have a centre."""
+    count = 0 if most is None else int(scalar(n, 2, most))
+    threshold = 0.0 if overlap is None else float(scalar(n, 3, overlap))
+    if boxes[2] != 4 or scores[::2] != boxes[:2]:
+        raise n.fail(f"boxes have shape {boxes}, scores {scores}: expected (images, count, 4), (images, classes, count)")
+    if not 0 <= threshold <= 1:
+        raise n.fail(f"iou_threshold is {threshold}: expected 0 to 1")
+    floor = None if least is None else float(scalar(n, 4, least))
+    return min(max(count, 0), scores[2]), threshold, floor, bool(n.get("center_point_box", 0))
+
+
+def _known(n: View) -> tuple[int, float, float | None, bool]:
+    return _limits(n, n.sizes(0), n.sizes(1), n.value(2), n.value(3), n.value(4))
+
+
+def _most(n: View) -> list[Spec] | None:
+    if not n.float32(0, 1) or any(n.has(i) and n.value(i) is None for i in (2, 3, 4)):
+        return None
+    images, classes, _ = n.sizes(1)
+    return [Spec((images * classes * _known(n)[0], 3), INT64)]
+
+
+def _lower(n: View, b: Any) -> Any:
+    if b.counter is None:
+        return False
+    return b.call("suppress", b.input(0), b.input(1), b.output(0), b.counter, *_known(n))
+
+
+register("NonMaxSuppression", _infer, _run, _lower, PLAIN._replace(counts=_most))

@@ -9,10 +9,10 @@ Conv(x, D(w), b)                                   Conv(x, w, b, -, scale, zero 
 D may be DequantizeCodes, too: of floats of 8 bits.
 
 Scales are one for all, one for each column, or one for each block of the axis that is summed (opset 21 on). The bits follow from
-the values: int4 is an int8 array here. Sums are exact, and have the bits of those with the weights in float32. Weights of 8 bits
-with a scale for each column become float32: products of those are as fast with one row and faster with 8 (1.3 times), and fuse.
-A convolution's are bytes in the graph and float32 as the kernel packs them (each is read for many pixels), a layer at a time;
-where a normalization or a constant a channel goes into them, they become float32 here.
+the values: int4 is an int8 array here. Sums are exact: in strict precision they have the bits of those with the weights in
+float32. Weights of 8 bits with a scale for each column become float32: products of those are as fast with one row and faster with
+8 (1.3 times), and fuse. A convolution's are bytes in the graph and float32 as the kernel packs them (each is read for many
+pixels), a layer at a time; where a normalization or a constant a channel goes into them, they become float32 here.
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@ Linear(x, W, b)                           Gemm(x, W, b, transB=1), or Add(MatMul
 Affine(x, s, t)                           Add(Mul(x, s'), t')
 Conv(x, W, b, r, activation=relu)         Relu(Add(Conv(x, W, b), r))
 Conv(x, q, b, -, scale, zero)             Conv(x, DequantizeLinear(q, scale, zero), b)
+MaxPool(x, x_last=True)                   Transpose(MaxPool(Transpose(x)))
+ByteTable(x, table)                       Gather(table, Cast(x))
+Elementwise(x, y)                         the nodes of its body
+ScaledAttention(q, k, v, mask, scale=s)   MatMul(Softmax(Add(Mul(MatMul(q, Transpose(k)), s), mask)), v)
 AdaptivePool(x, sizes=(1, 1))             GlobalAveragePool(x)
 Swish(x), Activate(x)                     Mul(x, Sigmoid(x)), Relu(x), ...
 Softmax(x, axis, flatten=True)            Reshape(Softmax(Flatten(x)), Shape(x))
@@ -77,7 +81,28 @@ def _floats(e: GraphBuilder, node: Node) -> Node:
     return Node(node.op, trimmed((x, weight, bias, residual)), node.outputs, attributes)
 
 
+def _turned(e: GraphBuilder, node: Node) -> bool:
+    """A node whose input or result has its channels last, with them first between transpositions; False if it has none."""
+    attributes, inputs, rank = dict(node.attributes), list(node.inputs), e.rank(node.inputs[0]) if node.inputs else None
+    x_last = attributes.pop("x_last", False)
+    # Of what gives an element for each map, the result has channels first.
+    out_last = attributes.pop("out_last", x_last and not any(word in node.op for word in ("Conv", "Global", "Reduce")))
+    if not (x_last or out_last) or not rank or any(node.outputs[1:]):
+        return False
+    for at, last in ((0, x_last), (3, out_last and node.op in _ADDS)):
+        if last and any(inputs[at : at + 1]):
+            name = e.name(f"{inputs[at]}/first")
+            inputs[at] = _write(e, "Transpose", inputs[at : at + 1], name, perm=(0, rank - 1, *range(1, rank - 1)))
+    out = e.name(f"{node.outputs[0]}/first") if out_last else node.outputs[0]
+    _node(e, Node(node.op, tuple(inputs), (out,), attributes))
+    if out_last:
+        _write(e, "Transpose", (out,), node.outputs[0], perm=(0, *range(2, rank), 1))
+    return True
+
+
 def _node(e: GraphBuilder, node: Node) -> None:
+    if _turned(e, node):
+        return
     if node.op == "Conv" and any(node.inputs[4:]):
         node = _floats(e, node)
     attributes = dict(node.attributes)
@@ -220,6 +245,49 @@ def _attention(e: GraphBuilder, node: Node) -> bool:
     if heads:
         words |= {"q_num_heads": heads, "kv_num_heads": int(get("num_kv_heads") or heads)}
     _write(e, "Attention", trimmed(node.inputs[:4]), node.outputs[0], **words)
+    return True
+
+
+@_of("ScaledAttention")
+def _scaled(e: GraphBuilder, node: Node) -> bool:
+    get, out = node.attributes.get, node.outputs[0]
+    q, k, v, mask = (*node.inputs, None)[:4]
+    rank = e.rank(k)
+    if any(node.inputs[4:]) or not rank or e.rank(q) != rank or not set(node.attributes) <= {"scale", "transposed", "empty"}:
+        return False
+    if not get("transposed"):
+        k = _write(e, "Transpose", (k,), e.name(f"{k}/turned"), perm=(*range(rank - 2), rank - 1, rank - 2))
+    scores = _write(e, "MatMul", (q, k), e.name(f"{out}/scores"))
+    scores = _write(e, "Mul", (scores, _number(e, get("scale", 1.0))), e.name(f"{out}/scaled"))
+    if mask is not None:
+        scores = _write(e, "Add", (scores, mask), e.name(f"{out}/masked"))
+    weights = _write(e, "Softmax", (scores,), e.name(f"{out}/weights"), axis=-1)
+    if get("empty", 1) == 2:  # a row without a key
+        wrong = _write(e, "IsNaN", (weights,), e.name(f"{out}/nan"))
+        weights = _write(e, "Where", (wrong, _number(e, 0.0), weights), e.name(f"{out}/chosen"))
+    _write(e, "MatMul", (weights, v), out)
+    return True
+
+
+@_of("ByteTable")
+def _table(e: GraphBuilder, node: Node) -> bool:
+    table = e.value(node.inputs[1])
+    if table is None:
+        return False
+    places = _write(e, "Cast", node.inputs[:1], e.name(f"{node.inputs[0]}/places"), to=6)  # below 0 they count from the end
+    _write(e, "Gather", (e.constant(table.reshape(-1), str(node.inputs[1])), places), node.outputs[0])
+    return True
+
+
+@_of("Elementwise")
+def _merged(e: GraphBuilder, node: Node) -> bool:
+    body = node.attributes["body"]
+    names: dict[str | None, str | None] = dict(zip((v.name for v in body.inputs), node.inputs, strict=True))
+    names.update((name, e.constant(array, name)) for name, array in body.constants.items())
+    for inner in body.nodes:
+        (out,) = inner.outputs
+        names[out] = node.outputs[0] if out == body.outputs[0].name else e.name(out)
+        _node(e, Node(inner.op, tuple(map(names.get, inner.inputs)), (str(names[out]),), inner.attributes))
     return True
 
 

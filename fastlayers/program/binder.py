@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error, UnsupportedError, ours
-from ..ir.graph import Graph, Node
-from ..operators import OPERATORS, Spec, View
-from ..operators.builder import ARENA, INPUT, OUTPUT, Buffer, Builder, Ref
+from ..ir.graph import Graph, Node, captured
+from ..operators import INT64, OPERATORS, Spec, View
+from ..operators.builder import ARENA, COUNTER, INPUT, OUTPUT, Buffer, Builder, Parts, Ref
 from ..operators.calls import copy, has, movable
 from ..operators.families import CONTROL, SEQUENCES
 from ..operators.reference import numpy_step, run_operator
@@ -28,6 +28,9 @@ __all__ = ["Interpret", "Nest", "Pack", "Prepare", "as_written", "bind", "check_
 
 # Results of constant expressions up to this size are computed when a model is bound; larger ones in every run.
 FOLD_BYTES = 1 << 16
+# Results whose size is counted take room for the most that they may be: so many bytes, and a quarter of what a run may take.
+COUNTED_BYTES = 1 << 24
+MOST_COUNTERS = 16  # that the engine has for a program
 
 
 class Interpret(Exception):
@@ -36,7 +39,7 @@ class Interpret(Exception):
     position = 0
 
 
-Pack = Callable[[Any, str, Callable[[], tuple[Any, ...]]], Any]
+Pack = Callable[[Any, str, Callable[[], tuple[Any, ...] | Parts]], Any]
 
 
 Prepare = Callable[[Graph, Mapping[str, np.ndarray], Mapping[str, Spec]], Graph]
@@ -64,17 +67,18 @@ def bind(
     most: int = LARGEST,
     between: Callable[[], object] = bool,
     kernels: Mapping[str, Callable[..., Any]] | None = None,
+    counting: bool = False,
 ) -> Trace:
     """The calls for inputs of these shapes, some of whose values may be known. `prepare` gives the form of a branch that is to
     be walked, `nest` what binds a loop, or both branches; `most` is how many bytes a result may take; `between` is called after
-    each node; `kernels` are the variant's.
+    each node; `kernels` are the variant's; `counting`: whether kernels may count the sizes of results that nothing else reads.
 
     Raises:
         Interpret: the sizes do not settle everything.
         ShapeError, DTypeError, UnsupportedError: a node cannot take what it gets.
         LimitError: a result would take more than `most` bytes.
     """
-    binder = _Binder(Builder(pack, kernels), prepare, nest, most, between)
+    binder = _Binder(Builder(pack, kernels), prepare, nest, most, between, counting)
     with ours(lambda: _where(graph, binder.at)):
         return binder.run(graph, inputs, values)
 
@@ -124,7 +128,11 @@ _NONE = -1  # the number of an input or output that was left out
 class _Binder:
     """One binding. Values of the graph, and of the branches that are taken, are numbered: a name may be used in each branch."""
 
-    def __init__(self, builder: Builder, prepare: Prepare, nest: Nest, most: int, between: Callable[[], object]) -> None:
+    def __init__(
+        self, builder: Builder, prepare: Prepare, nest: Nest, most: int, between: Callable[[], object], counting: bool = False
+    ) -> None:
+        self.counting = counting
+        self.graph: Graph | None = None  # the outermost one, while its own nodes are bound
         self.prepare, self.nest, self.most, self.between = prepare, nest, most, between
         self.route = Route()
         self.specs: list[Spec] = []
@@ -168,6 +176,7 @@ class _Binder:
             scope[name] = self.value(Spec(array.shape, array.dtype), array, True)
         constants = {**constants, **graph.constants} if constants else graph.constants
         for i, node in enumerate(graph.nodes):
+            self.graph = graph if outermost else None
             if outermost:
                 self.at = i
             if node.op == "If" and self.known[scope[node.inputs[0]]] is not None:  # type: ignore[index]
@@ -303,9 +312,8 @@ class _Binder:
         results = operator.infer(view)
         if any(s is not None and s.dtype.kind == "O" for s in (*view.inputs, *results)):
             raise Interpret(f"{view.where}: reads or gives strings")
-        for spec, number in zip(results, outs, strict=False):
-            if number >= 0 and not spec.static:
-                raise Interpret(f"{view.where}: its output shape depends on input values")
+        if any(number >= 0 and not spec.static for spec, number in zip(results, outs, strict=False)):
+            results = self.counted(at, view, results)
         nbytes = result_bytes(view, results, self.most)
         for number, spec in zip(outs, results, strict=False):
             if number >= 0:
@@ -324,6 +332,8 @@ class _Binder:
         keep = all(n < 0 or fixed[n] or known[n] is None for n in ins)
         self.between()
         builder.begin(self.lowered, view, results, ins, outs, keep, own)
+        counter = self.route.counters.get(at)
+        builder.counter = None if counter is None else Ref(Buffer(COUNTER, 8, counter), 0, (1,), INT64)
         self.lowered += 1
         if operator.lower is None or operator.lower(view, builder) is False:
             numpy_step(view, results, builder, ins, [i for i, number in enumerate(outs) if number >= 0])
@@ -334,9 +344,33 @@ class _Binder:
         if key is not None:
             self.patterns[key] = pattern(builder, made, ins, outs)
 
+    def counted(self, at: int, view: View, results: Sequence[Spec]) -> Sequence[Spec]:
+        """The most that results may be whose sizes the node's kernels count, where nothing but the caller reads them."""
+        node, _, outs, *_ = self.route.entries[at]
+        open_ = {i: spec for i, spec in enumerate(results) if i < len(outs) and outs[i] >= 0 and not spec.static}
+        counts, counters = OPERATORS[node.op].traits.counts, self.route.counters
+        found = counts(view) if counts is not None and (at in counters or self._counts(node, open_)) else None
+        if found is None or sum(_bytes(spec) for spec in found) > min(COUNTED_BYTES, self.most // 4):
+            raise Interpret(f"{view.where}: its output shape depends on input values")
+        counter = counters.setdefault(at, len(counters))
+        for i, spec in open_.items():
+            self.route.counted[outs[i]] = spec.shape.index(None), counter  # type: ignore[union-attr]
+        return found
+
+    def _counts(self, node: Node, open_: Mapping[int, Spec]) -> bool:
+        """Whether the sizes of these results may be counted."""
+        graph, names = self.graph, {node.outputs[i] for i in open_}
+        if not self.counting or graph is None or len(self.route.counters) == MOST_COUNTERS:
+            return False
+        if any(spec.shape is None or spec.shape.count(None) != 1 for spec in open_.values()):
+            return False
+        outputs = [value.name for value in graph.outputs]
+        reads = (name for other in graph.nodes for name in (*other.inputs, *captured(other)))
+        return all(outputs.count(name) <= 1 for name in names) and names.isdisjoint(reads)
+
     def kind(self, at: int) -> Any:
         """The key of nodes that are lowered alike, in `again`; None if that cannot be told, or an input is known."""
-        number = -1 if self.anew else self.route.kinds[at]
+        number = -1 if self.anew or at in self.route.counters else self.route.kinds[at]
         if number < 0:
             return None
         specs, known = self.specs, self.known
@@ -406,8 +440,11 @@ _UNSEEN = Spec(None, np.dtype(np.void))
 
 
 def _input(i: int, spec: Spec) -> Ref:
-    nbytes = math.prod(spec.shape) * spec.dtype.itemsize  # type: ignore[arg-type]
-    return Ref(Buffer(INPUT, nbytes, i), 0, spec.shape, spec.dtype)  # type: ignore[arg-type]
+    return Ref(Buffer(INPUT, _bytes(spec), i), 0, spec.shape, spec.dtype)  # type: ignore[arg-type]
+
+
+def _bytes(spec: Spec) -> int:
+    return math.prod(spec.shape) * spec.dtype.itemsize  # type: ignore[arg-type]
 
 
 def _chosen(node: Node, condition: np.ndarray) -> Graph:

@@ -41,7 +41,7 @@ class Body:
         constants: Mapping[str, np.ndarray],
         lock: Lock,
         simplify: Prepare | None,
-        program: Callable[[Graph], Segment],
+        program: Callable[..., Segment],
     ) -> None:
         names = sorted(free(graph))
         self._written = graph  # kept: a body is found by the identity of its graph
@@ -65,6 +65,17 @@ class Body:
                 found = self._forms[kinds] = self._form(kinds)
                 while len(self._forms) > KEPT:
                     self._forms.popitem(last=False)
+            return found
+
+    def missed(self, kinds: tuple[Kind, ...], program: Segment) -> Form:
+        """The form that is to be bound where a program of these kinds has not met the values of its inputs yet: once most are
+        new, one that is bound to sizes alone, for good.
+        """
+        with self._lock:
+            found = self._forms.get(kinds) or self._form(kinds)
+            if program.missed() and found[0] is program:
+                found = self._program(program.graph, by_value=False), found[1]
+            self._forms[kinds] = found
             return found
 
     def _form(self, kinds: tuple[Kind, ...]) -> Form:
@@ -95,7 +106,7 @@ class Body:
 class Bodies:
     """The bodies of a graph's nodes, each made ready once."""
 
-    def __init__(self, lock: Lock, simplify: Prepare | None, program: Callable[[Graph], Segment]) -> None:
+    def __init__(self, lock: Lock, simplify: Prepare | None, program: Callable[..., Segment]) -> None:
         self._lock, self._simplify, self._program = lock, simplify, program
         self._found: dict[int, Body] = {}  # by the identity of their graphs
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..operators.builder import ARENA, INPUT, OUTPUT, POSITIONS, AnyCall, Call, NativeCall, NestedCall, PythonCall, Ref
+from ..operators.builder import ARENA, COUNTER, INPUT, OUTPUT, POSITIONS, AnyCall, Call, NativeCall, NestedCall, PythonCall, Ref
 from .merged import merged
 from .trace import Record, Trace
 
@@ -15,7 +15,7 @@ __all__ = ["Chunks", "bound", "native"]
 
 MOST_OPERANDS = 16  # of a compiled step
 USERS_WORK = 2e6  # what a user's function costs is unknown: enough for the GIL to be given up
-_FIRST = 2  # spaces of kernels.aot.run: arena, constants, then inputs and outputs
+_FIRST = 2  # spaces of kernels.aot.run: arena, constants, then inputs, outputs and the counters
 _INTO, _OVER, _OUTPUT = range(3)  # links of kernels.aot._plan
 
 Steps = Mapping[str, Callable[..., Any]]
@@ -45,7 +45,7 @@ def bound(
     """
     from ..kernels.aot.run import Bound
 
-    make = Chunks(steps, inputs, ledger)
+    make = Chunks(steps, inputs, len(trace.outputs), ledger)
     chunks = []
     for record in trace.records:
         if record is not None:
@@ -55,17 +55,19 @@ def bound(
             chunks.append(record.chunk)
     chunks.append(make(trace.last, [(_OUTPUT, number, i, 0) for number, i in trace.ends.items()]))
     between()
-    return Bound(chunks, inputs, tuple(trace.outputs), most, ledger, nbytes, rounds)
+    counted = tuple([trace.route.counted.get(number) for number in trace.route.outputs])
+    return Bound(chunks, inputs, tuple(trace.outputs), most, ledger, nbytes, rounds, counted)
 
 
 class Chunks:
     """Makes chunks of records. Steps of the same kernel and arguments are made once."""
 
-    def __init__(self, steps: Steps, inputs: int, ledger: Any) -> None:
+    def __init__(self, steps: Steps, inputs: int, outputs: int, ledger: Any) -> None:
         from ..kernels.aot import Chunk
 
         self.make, self.steps, self.ledger = Chunk, steps, ledger
         self.outputs = _FIRST + inputs
+        self.counters = self.outputs + outputs
         self.made: dict[Any, Any] = {}
 
     def repeated(self, record: Record) -> Any:
@@ -101,6 +103,8 @@ class Chunks:
                     places.append((_FIRST + buffer.index, -1, 0, offset))
                 elif space == OUTPUT:
                     places.append((self.outputs + buffer.index, -1, 0, offset))
+                elif space == COUNTER:
+                    places.append((self.counters, -1, 0, 8 * buffer.index))
                 else:
                     keep.append(buffer.array)
                     places.append((1, -1, 0, buffer.array.__array_interface__["data"][0] + offset))
@@ -144,8 +148,7 @@ class Chunks:
 
 def _users(call: PythonCall | NativeCall) -> Any:
     """A step of a numpy function, or of the C function that does the same."""
-    from ..kernels.aot import foreign_step
-    from ..kernels.aot.run import PythonStep, UsersStep
+    from ..kernels.aot import PythonStep, UsersStep, foreign_step
     from . import plain
 
     specs = [tuple(None if r is None else (r.shape, r.dtype) for r in group) for group in (call.inputs, call.outputs)]

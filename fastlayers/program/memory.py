@@ -8,8 +8,9 @@ kill the process once it is used.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +24,23 @@ __all__ = ["LARGEST", "counted", "result_bytes", "too_much", "within_machine"]
 MOST_AXES = 32  # what numpy had before version 2, and the engine has
 
 
-@contextmanager
-def counted(most: int) -> Iterator[None]:
+class counted:  # noqa: N801 (a context, as those of contextlib, and a run of a small network enters one)
     """Meanwhile numpy's arrays take no more bytes at once in this thread, and it is silent about NaN and infinity."""
-    with _counted(most), np.errstate(all="ignore"):
-        yield
 
+    __slots__ = ("_counting", "_silent")
 
-def _counted(most: int) -> AbstractContextManager[None]:
-    engine = dispatch.engine()
-    return nullcontext() if engine is None else engine.Counted(most)
+    def __init__(self, most: int) -> None:
+        engine = dispatch.engine()
+        self._counting = nullcontext() if engine is None else engine.Counted(most)
+        self._silent = np.errstate(all="ignore")
+
+    def __enter__(self) -> None:
+        self._counting.__enter__()
+        self._silent.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._silent.__exit__(*error)
+        self._counting.__exit__(*error)
 
 
 def within_machine(most: int) -> int:

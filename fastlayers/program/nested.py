@@ -71,7 +71,7 @@ def _bound(n: View, body: Body, specs: Sequence[Spec], values: Sequence[np.ndarr
     made: Iterator[Spec] = iter(())
     if program.graph.outputs:
         binding = program.bind(specs, values)
-        if binding.staged or binding.bound is None or binding.bound.code is None:
+        if binding.staged or binding.counted or binding.bound is None or binding.bound.code is None:
             raise Interpret(f"{n.where}: a step of it is NumPy's, or its sizes depend on values")
         made = iter([Spec(tuple(shape), dtype) for shape, dtype in binding.outputs])
     gives: list[tuple[int, np.ndarray | None, int]] = []

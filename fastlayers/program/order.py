@@ -38,5 +38,9 @@ def by_levels(graph: Graph) -> Graph:
 def _counts(node: Node, known: set[str]) -> bool:
     """Whether the size of a node's result depends on values."""
     traits = traits_of(node.op)
-    steers = node.inputs if traits.counts else [node.inputs[i] for i in traits.steers if i < len(node.inputs)]
+    steers = (
+        node.inputs
+        if traits.counts is not None and not traits.steers
+        else [node.inputs[i] for i in traits.steers if i < len(node.inputs)]
+    )
     return any(name and name not in known for name in steers)

@@ -21,7 +21,7 @@ from .bodies import Bodies
 from .branches import Branches
 from .known import Known
 from .memory import LARGEST
-from .segment import Segment
+from .segment import Binding, Segment
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Program(Segment):
         rounds: the most that the loops of one run may take together.
         most: the most bytes that one run may take; see `memory`.
         depth: in how many bodies the graph is.
+        by_value: whether integers that decide sizes are part of what it is bound to.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Program(Segment):
         rounds: int = MAX_ROUNDS,
         most: int = LARGEST,
         depth: int = 0,
+        by_value: bool = True,
     ) -> None:
         graph, lock, gpu = _aligned(graph), Lock(), None
         if variant.name == "cuda":
@@ -70,11 +72,11 @@ class Program(Segment):
         self._inner = partial(
             Program, variant=variant, native=native, optimize=bodies, bodies=bodies, rounds=rounds, most=most, depth=depth + 1
         )
-        self._simplify = bodies
+        self._simplify, self._by_value = bodies, by_value
         self.nested = Bodies(lock, bodies, self._inner)  # of loops and branches that are part of a binding
         nest = partial(_nest, bool(variant.steps) and depth < DEEPEST, self.nested)
         weights, branches = Weights(variant, lock, graph, stored), Branches(optimize, lock)
-        super().__init__(graph, Known(variant, native, rounds, most, lock, weights, branches, nest, gpu))
+        super().__init__(graph, Known(variant, native, rounds, most, lock, weights, branches, nest, gpu), by_value)
         self.pack, self.adopt = weights.pack, weights.adopt
         self.made_stages: Stages | None = None
         self.grown: Segment | None = None  # the graph over caches that grow (see `caches`)
@@ -87,15 +89,32 @@ class Program(Segment):
             if self.made_stages is None:
                 from .stages import Stages  # most networks have none
 
-                self.made_stages = Stages(self.graph, self.known, Bodies(self.known.lock, self._simplify, self._inner))
+                bodies = Bodies(self.known.lock, self._simplify, self._inner)
+                self.made_stages = Stages(self.graph, self.known, bodies, self._by_value)
             return self.made_stages
 
     def in_stages(self, values: Sequence[Any], meter: Meter, threads: int = 0) -> Sequence[Any]:
         """The outputs for arrays, lists and None whose sizes do not settle everything."""
         try:
-            return self.stages.run(values, meter, threads)
+            return (self.made_stages or self.stages).run(values, meter, threads)
         except RecursionError:
             raise LimitError("run: subgraphs are nested too deeply: the stack is exhausted") from None
+
+    def again(self, feeds: Any, threads: int) -> Sequence[Any] | None:
+        """The outputs for a dict of plain arrays of sizes that have run in stages before; None for all else."""
+        inputs = self.graph.inputs
+        if (
+            self.made_stages is None
+            or self.by_value
+            or self.runner is None
+            or type(feeds) is not dict
+            or len(feeds) != len(inputs)
+        ):
+            return None
+        values = [feeds.get(value.name) for value in inputs]
+        key = self.runner.key(values, True)
+        kept = None if key is None else self.bindings.get(key)
+        return Binding(self, kept).run(values, None, threads) if kept is not None and kept.staged else None
 
     def whole_graph(self) -> Graph:
         """The graph with every branch that has been taken in the form in which it runs, if that is the only one that it can

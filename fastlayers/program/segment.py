@@ -28,6 +28,8 @@ __all__ = ["Binding", "Segment"]
 
 # Earlier bindings that new ones may be made of: callers that alternate, such as a prompt and the tokens after it, have one each.
 TRACES = 4
+# Sets of values of its inputs that a part of a graph is bound to before that is given up, if no more are met again.
+MOST_MISSES = 64
 
 
 class Binding:
@@ -47,8 +49,13 @@ class Binding:
 
     @property
     def outputs(self) -> Sequence[tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Shapes and dtypes; none if the graph runs in stages."""
+        """Shapes and dtypes; none if the graph runs in stages. Where sizes are `counted`, the most that they may be."""
         return self.kept.outputs
+
+    @property
+    def counted(self) -> bool:
+        """Whether every run says how large some of its outputs are."""
+        return self.bound is not None and bool(self.bound.counting)
 
     @property
     def plan(self) -> Plan | None:
@@ -98,9 +105,10 @@ class Binding:
 class Segment:
     """A graph with what is known of it whatever the sizes, and its bindings. May be used from any number of threads at once."""
 
-    def __init__(self, graph: Graph, known: Known) -> None:
+    def __init__(self, graph: Graph, known: Known, by_value: bool = True) -> None:
         self.graph, self.known, self.variant, self.gpu = graph, known, known.variant, known.gpu
-        self.by_value = value_inputs(graph)
+        self.by_value = value_inputs(graph) if by_value else ()
+        self.hits = self._misses = 0  # of values, as a part of another
         self._lists = any(value.kind != "tensor" for value in graph.inputs)
         self._traces: tuple[Trace, ...] = ()  # of the bindings that were made last, the newest first
         self.runner: Any = None
@@ -138,6 +146,11 @@ class Segment:
             if found.bound is not None and isinstance(key, bytes):
                 self.runner.remember(key, found.bound)
         return Binding(self, found)
+
+    def missed(self) -> bool:
+        """Counts values of inputs that it has not been bound to yet; returns whether too many are new."""
+        self._misses += 1
+        return self._misses > max(MOST_MISSES, self.hits)
 
     def known_work(self, inputs: Sequence[Any]) -> float | None:
         """Work of a run on these inputs, if that is known before it begins: they are bound, every step is compiled, and none
@@ -188,7 +201,8 @@ class Segment:
     def _traced(self, specs: Sequence[Spec], values: Sequence[np.ndarray | None], between: Callable[[], object] = bool) -> Trace:
         known = self.known
         form, kernels = known.branches.form, known.variant.kernels
-        return bind(self.graph, specs, values, known.weights.pack, form, known.nest, known.most, between, kernels)
+        counting = bool(self.variant.steps)
+        return bind(self.graph, specs, values, known.weights.pack, form, known.nest, known.most, between, kernels, counting)
 
     def _made_native(self, trace: Trace, between: Callable[[], object] = bool) -> list[str]:
         """Puts C functions in place of NumPy fallbacks that have some, and names the nodes that still run in numpy; those that

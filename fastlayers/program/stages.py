@@ -23,7 +23,7 @@ from ..operators.control import CONTROL, Meter, inferred
 from ..operators.families import NESTED, SIZED
 from ..operators.reference import run_operator
 from ..operators.sequence import SEQUENCES, Anything
-from .bodies import UNTOLD, Bodies, Body, kind_of, through
+from .bodies import UNTOLD, Bodies, Body, Kind, kind_of, through
 from .interpret import run_node
 from .known import Known
 from .order import by_levels
@@ -50,8 +50,9 @@ class Stages:
     at once.
     """
 
-    def __init__(self, graph: Graph, known: Known, bodies: Bodies) -> None:
-        self.known, self.bodies = known, bodies
+    def __init__(self, graph: Graph, known: Known, bodies: Bodies, by_value: bool = True) -> None:
+        self.known, self.bodies, self._by_value = known, bodies, by_value
+        self._by_size: set[int] = set()  # where segments begin whose inputs have ever new values
         graph = self.graph = by_levels(graph)
         self.cuts = {
             i for i, node in enumerate(graph.nodes) if node.op in SEQUENCES or (node.op in CONTROL and node.op not in NESTED)
@@ -98,21 +99,32 @@ class Stages:
         part = self.parts.get(at) or self._part(at, env)
         if part is None:
             return at
+        quick = part.program.runner
+        made = None if quick is None else quick.call(tuple([env[name] for name in part.inputs]), threads, meter)
+        if made is not None:
+            part.program.hits += 1
+            return self._after(part, made, env)
         arrays = []
         for name in part.inputs:
             array = env[name]
             if not isinstance(array, np.ndarray):
                 return self._cut(at, part.stop, name)
             arrays.append(array if array.flags.c_contiguous else array.copy())
-        quick = part.program.runner
-        made = None if quick is None else quick.call(tuple(arrays), threads, meter)
-        if made is not None:
-            return self._after(part, made, env)
+        if part.program.by_value and self.graph.nodes[at].op not in SIZED and part.program.missed():
+            self._by_size.add(at)
+            self.parts.pop(at, None)
+            return at
         binding = part.program.binding(arrays)
         if binding.staged:
             stuck = at + binding.kept.stuck
-            if stuck > at and self.graph.nodes[stuck].op in SIZED:
+            node = self.graph.nodes[stuck]
+            if stuck > at and node.op in SIZED:
                 return self._split(at, stuck)
+            if traits_of(node.op).counts is not None:  # what counts may end a segment
+                reads = (i for i in range(stuck + 1, part.stop) if not self._reads[i].isdisjoint(node.outputs))
+                reader = next(reads, part.stop)
+                if reader < part.stop:
+                    return self._split(at, reader)
             return self._cut(at, part.stop, stuck)
         return self._after(part, binding.run(arrays, None, threads, meter), env)
 
@@ -172,7 +184,9 @@ class Stages:
                 {name: graph.constants[name] for name in sorted(reads) if name in graph.constants},
             )
             done = tuple(name for name in inputs if at <= self._last.get(name, -1) < stop)
-            part = self.parts[at] = _Part(Segment(made, self.known), stop, tuple(inputs), tuple(outputs), done)
+            by_value = graph.nodes[at].op in SIZED or (self._by_value and at not in self._by_size)
+            program = Segment(made, self.known, by_value)
+            part = self.parts[at] = _Part(program, stop, tuple(inputs), tuple(outputs), done)
             return part
 
     # ---- a single node ----------------------------------------------------------------------------------------------
@@ -195,10 +209,10 @@ class Stages:
             with ours(lambda: view.where), meter.within(view):
                 made = CONTROL[node.op](view, values, _Around(self, env, meter, threads), meter)
         elif all(name is None or isinstance(v, np.ndarray) for name, v in zip(node.inputs, values, strict=True)):
-            known, constants = self.known, self.graph.constants
+            known, constants, traits = self.known, self.graph.constants, traits_of(node.op)
             fixed = [name in constants for name in node.inputs]
             made = [np.asarray(a) for a in run_node(node, values, fixed, known.variant, known.weights.pack, known.most)]
-            if traits_of(node.op).counts and all(s is None or s.dtype.kind != "O" for s in specs):
+            if traits.counts is not None and not traits.steers and all(s is None or s.dtype.kind != "O" for s in specs):
                 self._seen[at] = key, specs
         elif node.op == "Identity":
             made = values
@@ -237,25 +251,29 @@ class _Around:
         around = [self.env[name] for name in body.captured]
         meter, threads = self.meter, self.threads
         last: Any = None
+        kinds: tuple[Kind, ...] = ()
         program: Segment
         binding: Binding
         handed: list[int | np.ndarray]
 
         def run(values: Sequence[Anything]) -> list[Anything]:
             # Most iterations are like the one before: then there is nothing to look up.
-            nonlocal last, program, binding, handed
+            nonlocal last, kinds, program, binding, handed
             given = [*values, *around]
             key = [(v.shape, v.dtype) if isinstance(v, np.ndarray) and v.flags.c_contiguous else None for v in given]
             if key != last:
                 last = None
-                program, handed = body.form(tuple(map(kind_of, given)))
+                kinds = tuple(map(kind_of, given))
+                program, handed = body.form(kinds)
                 if None in key or not program.graph.outputs:
                     return through(handed, given, program.evaluate(given, meter, threads) if program.graph.outputs else ())
                 binding, last = program.binding(given), key
             elif program.by_value:
                 made = None if program.runner is None else program.runner.call(tuple(given), threads, meter)
                 if made is not None:
+                    program.hits += 1
                     return through(handed, given, made)
+                program, handed = body.missed(kinds, program)
                 binding = program.binding(given)
             if binding.staged:
                 return through(handed, given, program.in_stages(given, meter, threads))

@@ -110,9 +110,15 @@ class Repeat(NamedTuple):
 
 
 class Route:
-    """The way through a graph: nodes in order, with the branches that were taken."""
+    """The way through a graph: nodes in order, with the branches that were taken.
+
+    `counters`: of entries whose results' sizes are counted by their kernels, which counter; `counted`: of such results, by
+    number, the axis and the counter.
+    """
 
     def __init__(self) -> None:
+        self.counters: dict[int, int] = {}
+        self.counted: dict[int, tuple[int, int]] = {}
         self.entries: list[Entry] = []
         self.inputs: list[int] = []
         self.outputs: list[int] = []

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._lazy import imported
 from .._locks import Lock
 from ..ir.graph import Graph, Node
 from ..kernels.dispatch import Variant
-from ..operators.builder import contiguous
+from ..operators.builder import Parts, contiguous
 
 __all__ = ["PACKED_FORMAT", "Weights"]
 
@@ -43,10 +44,10 @@ class Weights:
         """The number of bytes that the packed weights take, about."""
         return sum(_bytes_of(packed) for packed in list(self._packed.values()))
 
-    def pack(self, key: Any, kernel: str, arguments: Callable[[], tuple[Any, ...]]) -> Any:
+    def pack(self, key: Any, kernel: str, arguments: Callable[[], tuple[Any, ...] | Parts]) -> Any:
         """Packed weights, made once for a key; with None made again and not retained."""
         if key is None:
-            return self._variant.kernels[kernel](*self._prepared(kernel, arguments()))
+            return self._made(kernel, arguments())
         found = self._packed.get(key)
         if found is not None:
             return found
@@ -55,13 +56,22 @@ class Weights:
             if found is None:
                 name = _stored_name(self._places, key)
                 stored = None if name is None else self._stored.get(name)
-                given = self._prepared(kernel, arguments())
-                if stored is not None and kernel in self._variant.restores:
-                    found = self._variant.restores[kernel](*given, stored)
+                given = arguments()
+                if stored is not None and kernel in self._variant.restores and not isinstance(given, Parts):
+                    found = self._variant.restores[kernel](*self._prepared(kernel, given), stored)
                 else:
-                    found = self._variant.kernels[kernel](*given)
+                    found = self._made(kernel, given)
                 self._packed[key] = found
             return found
+
+    def _made(self, kernel: str, given: tuple[Any, ...] | Parts) -> Any:
+        if isinstance(given, Parts):
+            if self._variant.steps:  # the compiled engine
+                found = imported("fastlayers.kernels.aot.nbits").nbits_pack_parts(given.count, given)
+                if found is not None:
+                    return found
+            given = given.whole()
+        return self._variant.kernels[kernel](*self._prepared(kernel, given))
 
     def _prepared(self, kernel: str, arguments: Iterable[Any]) -> list[Any]:
         """Arguments as pack kernels take them; those of products take matrices as they are in a file."""

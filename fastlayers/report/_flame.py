@@ -49,7 +49,7 @@ def flame(report: Report) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="flame graph" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
         f'style="--wide:{WIDTH:.0f}px;max-width:var(--wide);width:100%">'
-        '<g font-family="system-ui,sans-serif" font-size="11" fill="#1c2024">' + "".join(rects) + "</g></svg>"
+        '<g font-family="system-ui,sans-serif" font-size="11" fill="currentColor">' + "".join(rects) + "</g></svg>"
     )
 
 
@@ -62,8 +62,8 @@ def _draw(scope: _Scope, x: float, row: int, whole: float, rects: list[str]) -> 
     colour = shares(share if scope.inner else share * 2)
     rects.append(
         f"<g><title>{clean(scope.name)}: {share:.1%}</title>"
-        f'<rect x="{x:.6g}" y="{row * ROW:.6g}" width="{max(wide - 0.6, 0.4):.6g}" height="{ROW - 1:g}" fill="{colour}" '
-        f'stroke="#c9b28f" stroke-width=".4"/>{label}</g>'
+        f'<rect x="{x:.6g}" y="{row * ROW:.6g}" width="{max(wide - 0.6, 0.4):.6g}" height="{ROW - 1:g}" {colour} '
+        f'stroke="#8a94a0" stroke-width=".4"/>{label}</g>'
     )
     deepest = row
     for inner in scope.inner.values():

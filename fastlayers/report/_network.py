@@ -93,21 +93,21 @@ def _svg(report: Report, boxes: list[Box], placed: Layout) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="the network" {size}>',
         f'<g fill="none" stroke="#8a94a0" stroke-width="1.1">{edges}</g>',
-        '<g font-family="system-ui,sans-serif" font-size="11" fill="#1c2024">',
+        '<g font-family="system-ui,sans-serif" font-size="11" fill="currentColor">',
     ]
     hottest = max((box.share for box in boxes), default=0.0) or 1.0
     for number, box in enumerate(boxes):
         x, y, _ = placed.places[number]
-        stroke = "#7a28c4" if box.numpy else "#59636e"
+        stroke = "#a065e8" if box.numpy else "#7d8894"
         dash = ' stroke-dasharray="4 2"' if box.numpy else ""
         label = box.label
         if len(label) > LETTERS:  # an operator begins with what it is, a scope ends with it
             label = f"{label[: LETTERS - 1]}…" if len(box.steps) == 1 else f"…{label[1 - LETTERS :]}"
         parts.append(
             f'<g><title>{_title(report, box)}</title><rect x="{x:.6g}" y="{y:.6g}" width="{WIDTH:g}" height="{HEIGHT:g}" rx="5" '
-            f'fill="{shares(box.share / hottest)}" stroke="{stroke}"{dash}/>'
+            f'{shares(box.share / hottest)} stroke="{stroke}"{dash}/>'
             f'<text x="{x + WIDTH / 2:.6g}" y="{y + 14:.6g}" text-anchor="middle">{clean(label)}</text>'
-            f'<text x="{x + WIDTH / 2:.6g}" y="{y + 27:.6g}" text-anchor="middle" font-size="9.5" fill="#3c444d">'
+            f'<text x="{x + WIDTH / 2:.6g}" y="{y + 27:.6g}" text-anchor="middle" font-size="9.5" fill-opacity=".8">'
             f"{clean(_second(report, box))}</text></g>"
         )
     return "".join([*parts, "</g></svg>"])

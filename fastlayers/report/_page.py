@@ -29,7 +29,7 @@ STYLE = """
 body{background:var(--ground);color:var(--ink);font:14px/1.5 system-ui,sans-serif;margin:0 auto;
 max-width:1160px;padding:16px 20px 60px}
 h1{font-size:20px;overflow-wrap:anywhere}h2{font-size:16px;margin:28px 0 8px}p{margin:4px 0}
-.picture{background:#fff;border:1px solid var(--line);border-radius:8px;padding:8px;overflow-x:auto}
+.picture{background:var(--soft);border:1px solid var(--line);border-radius:8px;padding:8px;overflow-x:auto}
 @media(max-width:700px){.picture svg{min-width:var(--wide)}}
 .facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:8px}
 .facts div{background:var(--soft);border-radius:8px;padding:8px 12px}.facts b{display:block;font-size:17px}
@@ -114,7 +114,7 @@ def excerpt(report: Report) -> str:
     rows = "longest" if report.measured else "largest"
     more = f"<p>the {FEW_ROWS} {rows} of {len(report.steps)} steps</p>" if len(report.steps) > FEW_ROWS else ""
     return (
-        f'<div style="max-height:300px;overflow:auto;background:#fff">{drawing(report, 900, FEW_BOXES)}</div>'
+        f'<div style="max-height:300px;overflow:auto">{drawing(report, 900, FEW_BOXES)}</div>'
         f"{more}{_steps(report, FEW_ROWS, '')}{''.join(f'<p>{clean(line, 400)}</p>' for line in about(report))}"
     )
 
@@ -139,7 +139,7 @@ def _sides(report: Report) -> str:
     rows = []
     for what, values in (("input", report.inputs), ("output", report.outputs)):
         for value in values:
-            rows.append((what, value.name, value.dtype, "any" if value.shape is None else list(value.shape)))
+            rows.append((what, value.name, value.dtype, _html.shape(value.shape)))
     return _html.table(["", "name", "dtype", "shape"], rows, 4)
 
 

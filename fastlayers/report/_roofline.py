@@ -44,15 +44,15 @@ def roofline(report: Report) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="roofline" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" '
         f'style="--wide:{WIDTH:.0f}px;max-width:var(--wide);width:100%">'
-        '<g font-family="system-ui,sans-serif" font-size="11" fill="#3c444d">'
+        '<g font-family="system-ui,sans-serif" font-size="11" fill="currentColor">'
     ]
     for power in range(low, high + 1):
         at = x(10.0**power)
-        parts.append(f'<path d="M{at:.6g} {TOP:g}V{HEIGHT - BOTTOM:g}" stroke="#dfe3e8"/>')
+        parts.append(f'<path d="M{at:.6g} {TOP:g}V{HEIGHT - BOTTOM:g}" stroke="currentColor" stroke-opacity=".15"/>')
         parts.append(f'<text x="{at:.6g}" y="{HEIGHT - BOTTOM + 15:g}" text-anchor="middle">{10.0**power:g}</text>')
     for power in range(floor, roof + 1):
         at = y(10.0**power)
-        parts.append(f'<path d="M{LEFT:g} {at:.6g}H{WIDTH - RIGHT:g}" stroke="#dfe3e8"/>')
+        parts.append(f'<path d="M{LEFT:g} {at:.6g}H{WIDTH - RIGHT:g}" stroke="currentColor" stroke-opacity=".15"/>')
         parts.append(f'<text x="{LEFT - 6:g}" y="{at + 4:.6g}" text-anchor="end">{count(10.0**power)}</text>')
     parts.append(
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 10:g}" text-anchor="middle">multiply-adds a byte</text>'
@@ -63,13 +63,13 @@ def roofline(report: Report) -> str:
     start = max(10.0**low, 10.0**floor / read)
     parts.append(
         f'<path d="M{x(start):.6g} {y(start * read):.6g}L{x(ridge):.6g} {y(peak):.6g}H{WIDTH - RIGHT:g}" '
-        'fill="none" stroke="#3366aa" stroke-width="2"/>'
+        'fill="none" stroke="#4a86d0" stroke-width="2"/>'
     )
     for intensity, speed, row in sorted(points, key=lambda p: -report.share(p[2])):
         share = report.share(row)
         about = f"{row.step.op} {row.step.name}: {share:.1%} of the time, {count(speed)} multiply-adds a second"
         parts.append(
-            f'<circle cx="{x(intensity):.6g}" cy="{y(speed):.6g}" r="{3 + 12 * math.sqrt(share):.3g}" fill="{shares(share)}" '
-            f'fill-opacity=".85" stroke="#59636e"><title>{clean(about)}</title></circle>'
+            f'<circle cx="{x(intensity):.6g}" cy="{y(speed):.6g}" r="{3 + 12 * math.sqrt(share):.3g}" {shares(share)} '
+            f'stroke="#7d8894"><title>{clean(about)}</title></circle>'
         )
     return "".join([*parts, "</g></svg>"])

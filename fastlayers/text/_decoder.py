@@ -18,7 +18,7 @@ __all__ = ["Decoder", "last_only"]
 
 _PAST, _PRESENT = "past_key_values", "present"
 _OTHERS = ("input_ids", "attention_mask", "position_ids")
-_PRODUCTS = frozenset({"Linear", "MatMul", "MatMulNBits"})
+_PRODUCTS = frozenset({"BlockLinear", "Linear", "MatMul", "MatMulNBits"})
 PIECE = 512  # tokens of a prompt that run at once: more are no faster, and take more memory
 
 
@@ -66,7 +66,7 @@ class Decoder:
             count = config.size("num_attention_heads") or config.size("n_head")
             d = config.size("head_dim") or (width // count if width and count else None)
         if not heads or not d:
-            raise UnsupportedError(f"{what}: {name} has shape {tuple(shape)}: config.json does not tell it either")
+            raise UnsupportedError(f"{what}: {name} has shape {tuple(shape)}: the folder's configuration does not tell it either")
         return heads, d
 
     def empty(self) -> list[np.ndarray]:

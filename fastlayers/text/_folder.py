@@ -10,6 +10,7 @@ from .._arguments import as_path
 from ..errors import ArgumentError, DTypeError, UnsupportedError
 from ..model.loading import load
 from ..model.model import Model
+from ._genai import Written, written
 from ._settings import Settings, file_in, read_settings
 from ._tokens import open_tokenizer
 
@@ -45,9 +46,10 @@ class Folder:
             raise ArgumentError(f"{what}: {self.path!r}: expected a folder with config.json, or a GGUF file{told}")
         check_model(what, model)
         self.inner = os.path.join(self.path, below) if below else self.path
-        self.config = read_settings(self.inner, "config.json", what)
+        genai = written(self.inner, what)
+        self.config = read_settings(self.inner, "config.json", what) if genai is None else genai.config
         self.words = read_settings(self.inner, "tokenizer_config.json", what)
-        self.model = _network(self.inner, options or {}) if model is None else model
+        self.model = _network(self.inner, genai, options or {}) if model is None else model
 
     def settings(self, name: str) -> Settings:
         """A JSON file of the folder."""
@@ -76,8 +78,10 @@ def _positions(config: Settings) -> int | None:
     return None if config.values.get("max_position_embeddings") == -1 else config.size("max_position_embeddings")
 
 
-def _network(folder: str, options: Mapping[str, Any]) -> Model:
+def _network(folder: str, genai: Written | None, options: Mapping[str, Any]) -> Model:
     """The network of a folder: of its weights where their family is known, else of the ONNX file that it has."""
+    if genai is not None:
+        return load(os.path.join(folder, genai.network), **options)
     exported = next((path for path in (file_in(folder, name) for name in ONNX) if path is not None), None)
     if any(file_in(folder, name) for name in _WEIGHTS) or exported is None:
         try:

@@ -71,7 +71,8 @@ class Generator:
 
     Args:
         path: a GGUF file; or a folder: ``tokenizer.json``, configuration, and weights that `fastlayers.load` reads,
-            or an ONNX file with a cache (``past_key_values.0.key``, ..., ``present.0.key``, ...). Nothing in it is executed.
+            or an ONNX file with a cache (``past_key_values.0.key``, ..., ``present.0.key``, ...), as optimum and
+            onnxruntime-genai's builder write them. Nothing in it is executed.
         model: a network to run instead of the folder's, for example one that was loaded with other options.
         cache_bytes: the most memory for what is known of earlier prompts; 0: none.
         batch_size: the most sequences that run at once, of all threads together; each has a cache of its own. Others wait.

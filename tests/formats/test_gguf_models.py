@@ -188,6 +188,20 @@ def test_the_same_bits_in_every_batch_on_threads_and_from_a_saved_file(kind: str
                 np.testing.assert_array_equal(array, wanted[name][rows])
 
 
+@pytest.mark.parametrize("kind", ["Q4_0", "Q5_1", "Q8_0", "Q4_K", "Q6_K"])
+def test_matrices_are_packed_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part after the other gives the bits of the whole, also where some parts alone have scales that fit into two bytes."""
+    made = tensors(kind)
+    zero = blocks(kind, 64 * WIDTH // BLOCKS[kind][1], 1) * np.uint8(0)
+    number, shape, raw = made["blk.0.ffn_up.weight"]
+    made["blk.0.ffn_up.weight"] = number, shape, zero.tobytes() + raw[zero.nbytes :]
+    wanted = results(fl.load(gguf(made, METADATA)), IDS % WORDS)
+    monkeypatch.setattr("fastlayers.operators.quantized.ggml._AT_ONCE", 64 * WIDTH)
+    found = results(fl.load(gguf(made, METADATA)), IDS % WORDS)
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
 PARTS = [f"model-{i:05}-of-00003.gguf" for i in (1, 2, 3)]
 
 

@@ -29,9 +29,9 @@ def f32(*values: float) -> np.ndarray:
     return np.array(values, FLOAT)
 
 
-def outputs(made: Graph, given: Sequence[np.ndarray], variant: str) -> list[np.ndarray]:
+def outputs(made: Graph, given: Sequence[np.ndarray], variant: str, strict: bool = False) -> list[np.ndarray]:
     with fl.kernels.use(variant):
-        program = Program(made, dispatch.variant())
+        program = Program(made, dispatch.variant()._replace(strict=strict))
         return list(program.binding(given).run(list(given)))
 
 

@@ -65,7 +65,7 @@ def steps(made: Model, feeds: dict[str, np.ndarray]) -> list[Any]:
     program = made._main
     found = []
     trace = program_trace(program, feeds)
-    chunks = Chunks(program.variant.steps, len(program.graph.inputs), None)
+    chunks = Chunks(program.variant.steps, len(program.graph.inputs), len(program.graph.outputs), None)
     for record in trace:
         if record.placed is not None and record.placed.node.op == "Elementwise":
             found.append(chunks.merged(record))

@@ -1,4 +1,4 @@
-"""Products and tables of dequantized weights: which become those of few bits, with the same bits, and which stay."""
+"""Products and tables of dequantized weights: which become those of few bits, with the same values, and which stay."""
 
 from __future__ import annotations
 
@@ -35,16 +35,20 @@ def weights(
 
 
 def changed(shape: tuple[int, ...], nodes: list[Node], constants: dict[str, np.ndarray], monkeypatch: Any) -> list[str]:
-    """The operators after the pass, whose results must have the bits that they have without it."""
+    """The operators after the pass, whose results must have the bits that they have without it in strict precision; else products
+    may be of integers, and are off by less than 2^-19 of the largest result."""
     x = np.random.default_rng(0).integers(-3, 3, shape) if nodes[-1].op == "Gather" else normal(*shape)
     whole = graph({"x": (shape, x.dtype)}, nodes, ["y"], constants)
     after = optimize(whole)
     with monkeypatch.context() as context:
         context.setattr(quantized_weights, "apply", lambda net: None)
         before = optimize(whole)
-    for variant in ("reference", default()):
-        (got,), (want,) = (outputs(g, [x], variant) for g in (after, before))
-        np.testing.assert_array_equal(got, want)
+    for variant, strict in (("reference", True), (default(), True), (default(), False)):
+        (got,), (want,) = (outputs(g, [x], variant, strict) for g in (after, before))
+        if strict:
+            np.testing.assert_array_equal(got, want)
+        else:
+            np.testing.assert_allclose(got, want, rtol=0, atol=2.0**-19 * np.abs(want[np.isfinite(want)]).max(initial=0))
     return ops(after)
 
 

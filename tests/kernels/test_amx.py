@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.machinery
 import importlib.util
+import itertools
 import os
 import shlex
 import subprocess
@@ -26,6 +27,7 @@ from fastlayers.kernels.table import HALVES, UNARY, Activation, GruOptions, Lstm
 from .test_half_conv import LAYOUTS, PROBLEMS, wanted
 from .test_half_conv import conv as half_conv
 from .test_halves import BRAIN, SIZES, linear, normal
+from .test_nbits import EXACT, INTEGER, ZEROS, product, rows, weights
 from .test_quantized import AWKWARD, KINDS_OF, convolution, expected, layouts
 
 ROOT = Path(__file__).parent.parent.parent
@@ -203,6 +205,27 @@ def test_convolutions_of_bfloat16_in_tiles_agree_with_the_reference(emulated: st
         np.testing.assert_array_equal(first, found[:1], err_msg=message)
 
 
+def test_few_bits_in_tiles_have_the_bits_of_the_level_below(emulated: str) -> None:
+    """Rows around one tile of lines and more than meet weights unpacked, few panels and several, on one thread and two."""
+    before = fl.get_num_threads()
+    sizes = ((8, 1, 40), (15, 65, 100), (16, 130, 33), (17, 64, 256), (67, 47, 300), (3, 80, 64))
+    kinds = itertools.product((2, 4, 8), (16, 32, 64, 128, 256), ZEROS)
+    try:
+        for i, (bits, block, zeros) in enumerate(kinds):
+            m, n, k = sizes[i % len(sizes)]
+            given = weights(n, k, bits, block, zeros, scale=(np.float16, np.float32)[i % 2])
+            for mode in (INTEGER, EXACT):
+                fl.set_num_threads(1)
+                with bound(emulated.removeprefix("x86_emulated_over_")):
+                    want = product(rows(m, k), given, mode)
+                fl.set_num_threads(1 + i % 2)
+                with bound(emulated):
+                    found = product(rows(m, k), given, mode)
+                np.testing.assert_array_equal(found, want, err_msg=f"{m} {n} {k} {bits} {block} {zeros} {mode}")
+    finally:
+        fl.set_num_threads(before)
+
+
 def layer(get: Callable[[str], Any], kind: str, x: np.ndarray, h: int, options: Any) -> np.ndarray:
     """The output of an LSTM, a GRU or an RNN of h units, with kernels that `get` finds."""
     gates, i = {"lstm": 4, "gru": 3, "rnn": 1}[kind], x.shape[2]
@@ -265,11 +288,11 @@ def test_the_level_is_built_of_tile_instructions(tmp_path: Path) -> None:
         pytest.skip("built by a compiler without AMX")
     code = Path(module.origin).read_bytes()
     assert code.count(b"\xc4\xe2") >= 8  # the VEX prefix of LDTILECFG, TILEZERO, TDPBUSD ...
-    # TDPBUSD and TDPBF16PS: VEX.128.0F38.W0 5E after 66 and 5C after F3, on registers
-    for name, prefix, operation in (("bytes", 1, 0x5E), ("bfloat16", 2, 0x5C)):
+    # TDPBUSD, TDPBSUD and TDPBF16PS: VEX.128.0F38.W0 5E after 66 and F3, and 5C after F3, on registers
+    for name, prefix, operation, least in (("bytes", 1, 0x5E, 8), ("few bits", 2, 0x5E, 4), ("bfloat16", 2, 0x5C, 8)):
         found = [i for i in range(len(code) - 4) if code[i] == 0xC4 and code[i + 1] & 31 == 2 and code[i + 2] & 0x87 == prefix
                  and code[i + 3] == operation and code[i + 4] >= 0xC0]  # fmt: skip
-        assert len(found) >= 8, f"no tiles of {name}"
+        assert len(found) >= least, f"no tiles of {name}"
     engine = dispatch.engine()
     assert engine is not None
     with open("/proc/cpuinfo") as file:

@@ -82,7 +82,10 @@ def test_threads_change_nothing() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
 def test_running_sums(dtype: str, variant: str) -> None:
     for shape, exclusive, reverse, edge in product(
-        ((2, 5, 1), (1, 1, 4), (3, 0, 2), (0, 3, 1), (2, 33, 3)), (False, True), (False, True), ("start", "end")
+        ((2, 5, 1), (1, 1, 4), (3, 0, 2), (0, 3, 1), (2, 33, 3), (2, 4, 16), (1, 5, 37)),
+        (False, True),
+        (False, True),
+        ("start", "end"),
     ):
         x = numbers(shape, "int32", 7).astype(dtype) if dtype != "float32" else numbers(shape, "int32", 7).astype(dtype) / 3
         out = guarded(np.zeros(shape, x.dtype), edge)

@@ -83,8 +83,52 @@ def test_bits_depend_on_no_batch_and_no_thread(mode: int, variant: str) -> None:
             fl.set_num_threads(before)
 
 
+def strict() -> Any:
+    """A context: what is packed and multiplied meanwhile sums as under strict precision."""
+    return dispatch.variant()._replace(strict=True).bound()
+
+
+def in_integers(given: Weights) -> bool:
+    """Whether exact sums are of integers here, not of floats: these, of few terms, are added in strict precision's order."""
+    x, few = rows(2, 15), weights(40, 15, given[5], 16)
+    with strict():
+        floats = product(x, few, EXACT)
+    return not np.array_equal(product(x, few, EXACT), floats)
+
+
 @pytest.mark.without("reference")
-def test_exact_sums_are_those_of_floats(variant: str) -> None:
+def test_exact_sums_are_within_their_bound(variant: str) -> None:
+    """Also of rows whose blocks have numbers of very different sizes, tiny and huge ones, and zeros.
+
+    Integers are off by half of a step, which is at most 2^-22 of a block's largest number, and are rounded when sums of blocks
+    are made and added; floats whenever a term is.
+    """
+    for given in every():
+        k, whole = given[4], in_integers(given)
+        with fl.kernels.use("reference"):
+            packed = dispatch.kernel("nbits_pack")(*given)
+        weight = (packed.numbers__nbt - packed.zero__nb[..., None].astype(np.float64)) * given[1][..., None].astype(np.float64)
+        n, blocks, block = weight.shape
+        x = rows(7, k)
+        x[1] *= np.exp(4 * np.random.default_rng(k).standard_normal(k)).astype(np.float32)
+        x[2] *= np.float32(1e-30)
+        x[3] *= np.float32(1e30)
+        x[4, : k // 2] = 0
+        x[5] = 1.9999999  # just below a power of two
+        x[6] = -1000 * x[6].round()
+        wide = np.zeros((len(x), blocks * block))
+        wide[:, :k] = x
+        want = wide @ weight.reshape(n, -1).T + given[3]
+        size = np.abs(wide) @ np.abs(weight).reshape(n, -1).T + np.abs(given[3])
+        largest = np.abs(wide).reshape(-1, blocks, block).max(-1)
+        steps = 1.004 * 2.0**-23 * largest @ np.abs(weight).sum(-1).T
+        bound = (blocks + 3 if whole else k + 3) * 2.0**-24 * size + (steps if whole else 0)
+        difference = np.abs(product(x, given, EXACT) - want)
+        assert (difference <= bound).all(), (given[5], given[0].shape, (difference / bound).max(-1))
+
+
+@pytest.mark.without("reference")
+def test_strict_exact_sums_are_those_of_floats(variant: str) -> None:
     """The order of `linear`, with weights that are rounded once."""
     for bits, zeros, scale in itertools.product((2, 4, 8), ZEROS, (np.float32, np.float16)):
         given = weights(50, 610, bits, 64, zeros, scale=scale)
@@ -93,9 +137,10 @@ def test_exact_sums_are_those_of_floats(variant: str) -> None:
         w = ((packed.numbers__nbt - packed.zero__nb[..., None]) * given[1][..., None]).reshape(50, -1)[:, :610]
         for m in (1, 20):
             x, want = rows(m, 610), np.empty((m, 50), np.float32)
-            linear = dispatch.kernel("linear_pack")(np.ascontiguousarray(w), given[3])
-            dispatch.kernel("linear")(x, linear, want, None, IDENTITY)
-            np.testing.assert_array_equal(product(x, given, EXACT), want)
+            with strict():
+                linear = dispatch.kernel("linear_pack")(np.ascontiguousarray(w), given[3])
+                dispatch.kernel("linear")(x, linear, want, None, IDENTITY)
+                np.testing.assert_array_equal(product(x, given, EXACT), want)
 
 
 @pytest.mark.parametrize("mode", [EXACT, INTEGER])
@@ -112,6 +157,35 @@ def test_scales_take_two_bytes_where_these_hold_them(mode: int, variant: str) ->
         x = rows(5, 256)
         want = by_reference(x, given, mode)
         np.testing.assert_allclose(product(x, given, mode), want, rtol=0, atol=2e-6 * np.abs(want).max())
+
+
+@pytest.mark.without("reference")
+def test_parts_are_packed_as_the_whole(variant: str) -> None:
+    pack = pytest.importorskip("fastlayers.kernels.aot.nbits").nbits_pack_parts
+    if not variant.startswith("aot/"):
+        pytest.skip("packs whole")
+
+    def cut(given: Weights, *ends: int) -> Iterator[Weights]:
+        *arrays, size, bits = given
+        for i, j in itertools.pairwise((0, *ends, len(arrays[0]))):
+            yield *(None if a is None else a[i:j] for a in arrays), size, bits, None
+
+    for (bits, zeros), scale in itertools.product(itertools.product((2, 4, 8), ZEROS), (np.float32, np.float16)):
+        given = weights(331, 200, bits, 32, zeros, scale=scale)
+        x, packed = rows(3, 200), pack(331, cut(given, 64, 256))
+        assert packed.nbytes == dispatch.kernel("nbits_pack")(*given).nbytes
+        for mode in (EXACT, INTEGER):
+            out = np.full((3, 331), np.nan, np.float32)
+            dispatch.kernel("nbits")(x, packed, out, mode, IDENTITY)
+            np.testing.assert_array_equal(out, product(x, given, mode))
+    given[1][300] = 1 + 2.0**-11  # which float16 lacks
+    assert pack(331, cut(given, 64, 256)) is None
+    given[1][300] = 1
+    for count, ends in ((331, (63,)), (303, (64,)), (395, (64,))):
+        with pytest.raises(ArgumentError, match=r"nbits_pack: .*expected"):
+            pack(count, cut(given, *ends))
+    with pytest.raises(ArgumentError, match="parts have 0 columns: expected 331"):
+        pack(331, iter(()))
 
 
 def test_integer_sums_by_hand(variant: str) -> None:
@@ -174,12 +248,21 @@ def test_nothing_of_it(variant: str) -> None:
 
 @pytest.mark.parametrize("bits", [4, 8])
 def test_codes_are_looked_up(bits: int, variant: str) -> None:
-    """Codes of any rows, to the bit: integers whose table says that they stand for themselves; there are no sums of integers."""
+    """Codes of any rows, to the bit of sums of floats: numbers whose table says that they stand for themselves; there are no sums
+    of integers, and the bits are those of `linear`."""
     table = np.arange(1 << bits, dtype=np.float32) - (1 << bits - 1)
     for block, (n, k), m in itertools.product((16, 32, 128), SIZES, (1, 3, 4, 5, 70)):
         given, x = weights(n, k, bits, block), rows(m, k)
+        with strict():
+            want = product(x, given, EXACT)
+            for mode in (EXACT, INTEGER):
+                np.testing.assert_array_equal(product(x, (*given, table), mode), want)
+        numbers = given[0][..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
+        w = (table[numbers].reshape(n, -1, block) * given[1][..., None]).reshape(n, -1)[:, :k]
+        linear = dispatch.kernel("linear_pack")(np.ascontiguousarray(w), given[3])
+        dispatch.kernel("linear")(x, linear, want, None, IDENTITY)
         for mode in (EXACT, INTEGER):
-            np.testing.assert_array_equal(product(x, (*given, table), mode), product(x, given, EXACT))
+            np.testing.assert_array_equal(product(x, (*given, table), mode), want)
     odd = np.random.default_rng(1).standard_normal(1 << bits).astype(np.float32)
     odd[3] = np.nan
     given, x = (*weights(33, 100, bits, 32), odd), rows(5, 100)

@@ -26,13 +26,11 @@ ALLOWED: dict[str, tuple[tuple[str, ...], str]] = {
     "MaxPool": (("float64",), WIDE),
     "CumSum": (("float64", "int8", "int16", "uint8", "uint16", "uint32", "uint64"), RARE),
     "CumProd": (("float32", "float64", *INTEGERS), NEW),
-    "TensorScatter": (("float32", "float64", *INTEGERS, "bool", "float16"), NEW),
     "CenterCropPad": (("float32", "float64", *INTEGERS, "bool", "float16"), RARE),
-    "MaxUnpool": (("float32",), RARE),
     "Pad": (("float64", *INTEGERS, "bool", "float16"), PADDED),
 }  # fmt: skip
-# Whose result's size depends on values: they run alone, between programs.
-ALONE = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Range", "Unique"))
+# Whose result's size depends on values, and is not counted: they run alone, between programs.
+ALONE = frozenset(("Range",))
 # What only moves or tests elements has kernels for float16, too.
 OF_HALVES = frozenset(
     ("Abs", "Cast", "Compress", "Concat", "EyeLike", "Expand", "Gather", "GatherElements", "GatherND", "IsInf", "IsNaN", "Neg",

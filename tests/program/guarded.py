@@ -14,6 +14,7 @@ What nobody wrote is 0xFF, which is NaN. Before the planner's places are given u
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import os
 import struct
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from fastlayers.kernels.table import KERNELS
-from fastlayers.operators.builder import ARENA, CONSTANT, INPUT, OUTPUT, Buffer, Call, Ref
+from fastlayers.operators.builder import ARENA, CONSTANT, COUNTER, INPUT, OUTPUT, Buffer, Call, Ref
 from fastlayers.program import binder, compiled, segment
 from fastlayers.program.trace import Record
 
@@ -125,7 +126,9 @@ class _Bound:
 
     code = None  # it is no body of a branch or a loop: these run in stages here
 
-    def __init__(self, plan: Any, edge: str, steps: Any, inputs: int, most: int, rounds: int, ledger: Any) -> None:
+    def __init__(
+        self, plan: Any, edge: str, steps: Any, inputs: int, most: int, rounds: int, ledger: Any, counted: tuple[Any, ...]
+    ) -> None:
         from fastlayers.kernels.aot._plan import Chunk
         from fastlayers.kernels.aot._step import foreign_step
         from fastlayers.kernels.aot.run import Bound
@@ -133,6 +136,8 @@ class _Bound:
         regions = _alone(plan.calls, edge)
         specs = plan.outputs
         self.specs, self.out_specs, self.lock, self.failure = specs, tuple(specs), threading.RLock(), ""
+        self.counted, self.counting = counted, any(counted)
+        self.counters: dict[int, Region] = {}
         self.calls, self.regions, self.used = plan.calls, set(regions.values()), 0
         nothing = Region(0, edge)
         self.given, self.made = [nothing] * inputs, [nothing] * len(specs)
@@ -147,19 +152,21 @@ class _Bound:
                 named[region] = named.get(region, False) or written
                 if region.space in (INPUT, OUTPUT):
                     (self.given if region.space == INPUT else self.made)[root.index] = region
+                elif region.space == COUNTER:
+                    self.counters[root.index] = region
             self.named.append(named)
             self.fresh.append([r for r in named if not r.filled and r not in seen])
             seen.update(named)
         function = _FENCE(self._fence)
         address = ctypes.cast(function, ctypes.c_void_p).value
         fenced: list[Any] = []
-        make = compiled.Chunks(steps, inputs, ledger)
+        make = compiled.Chunks(steps, inputs, len(specs), ledger)
         for number, call in enumerate([*plan.calls, None]):
             fence = foreign_step(address, struct.pack("q", number), 0, 0.0, function)
             fenced.append(Chunk([(fence, ())], [], None, ledger, 0))
             if call is not None:
                 fenced.append(make(Record([call], [], [], {}, 0, None)))
-        self.bound = Bound(fenced, 0, (), most, ledger, 0, rounds)
+        self.bound = Bound(fenced, 0, (), most, ledger, 0, rounds, ())
         self.inputs, self.outputs, self.work, self.longest = inputs, len(specs), self.bound.work, self.bound.longest
         self.arena = plan.arena
 
@@ -199,7 +206,18 @@ class _Bound:
             for region, array in zip(self.made, outputs, strict=True):
                 region.open(_READ)
                 _bytes(array)[:] = region.data
-            return outputs
+            return tuple(map(self._cut, outputs, self.counted)) if self.counting else outputs
+
+    def _cut(self, array: np.ndarray, counted: tuple[int, int] | None) -> np.ndarray:
+        """As `Bound.cut`, of one result."""
+        if counted is None:
+            return array
+        axis, counter = counted
+        region = self.counters[counter]
+        region.open(_READ)
+        shape = [*array.shape]
+        shape[axis] = int(region.data.view(np.int64)[0])
+        return array.reshape(-1)[: math.prod(shape)].reshape(shape)
 
     def profile(self, inputs: list[Any], repeat: int) -> np.ndarray:
         """As `Bound.profile`, of what is no fence."""
@@ -252,7 +270,8 @@ def guard(edge: str) -> Iterator[Seen]:
         check_layout(plan.calls, plan.arena)
         seen.programs += 1
         seen.kernels.update(call.kernel for call in plan.calls if isinstance(call, Call))
-        return _Bound(plan, edge, steps, inputs, most, rounds, ledger)
+        counted = tuple([trace.route.counted.get(number) for number in trace.route.outputs])
+        return _Bound(plan, edge, steps, inputs, most, rounds, ledger, counted)
 
     # Each binding is made again: what a guard does to its buffers no other one may see.
     segment.bound, segment.rebind, run.Runner = fenced, lambda *_: None, lambda *_: None

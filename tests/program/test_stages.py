@@ -49,7 +49,7 @@ def test_what_lies_between_cuts_is_bound(variant: str) -> None:
         np.testing.assert_allclose(y, want, rtol=0, atol=1e-5)
         np.testing.assert_array_equal(k, want.shape)
         assert size == want.size
-    assert made.stages.cuts == {3}
+    assert made.stages.cuts == (set() if variant.startswith("aot") else {3})  # what counts ends a segment
     parts = made.stages.parts
     assert sorted(parts) == [0, 4]
     assert all(not b.staged for part in parts.values() for b in part.program.bindings.values())
@@ -91,7 +91,7 @@ def test_nodes_whose_results_have_sizes_of_values_run_together(variant: str, opt
         y, z = run(made, x)
         np.testing.assert_array_equal(y, np.concatenate([x[x[:, k] > 0] for k in range(7)]))
         np.testing.assert_array_equal(z, np.concatenate([x[x[:, k] > 0, k] for k in range(7)]))
-    assert len(made.stages.cuts) == (7 if optimized else 14)
+    assert len(made.stages.cuts) == (0 if variant.startswith("aot") else 7 if optimized else 14)
     assert len(made.stages.parts) == 2
     bindings = [Binding(part.program, b) for part in made.stages.parts.values() for b in part.program.bindings.values()]
     assert not any(isinstance(call, PythonCall) for b in bindings for call in b.plan.calls)

@@ -16,6 +16,7 @@ from fastlayers.ir.graph import Graph, Node, Value
 from fastlayers.model.model import Model
 from tests.formats import onnx_build as ob
 
+from .layerwise import session, steps_apart
 from .networks import NETWORKS, model, samples
 
 WRITTEN = [name for name in NETWORKS if name != "lstm"]
@@ -159,6 +160,40 @@ def test_onnxruntime_finds_the_same_integers(name: str, tmp_path: Path) -> None:
             assert steps.max() <= 1 and (steps == 0).mean() > 0.99, value
         (result,) = session.run(None, {"x": x})[:1]
         np.testing.assert_allclose(small(x), result, rtol=0, atol=0.02 * np.abs(result).max())
+
+
+@pytest.mark.onnxruntime
+@pytest.mark.parametrize("name", WRITTEN)
+def test_each_layer_of_the_same_input_has_the_integers_of_onnxruntime(name: str) -> None:
+    """But for one step where a result is just between two integers, as floats of normalizations, softmax and GELU may be."""
+    small = quantized(name)
+    for x in samples(name, 3, 17):
+        for value, steps in steps_apart(small, {"x": x}).items():
+            assert steps.max() <= 1 and (steps == 0).mean() > 0.995, value
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_was_saved_and_loaded_is_written(name: str, tmp_path: Path) -> None:
+    """Channels last, tables of bytes, fused operators and all: the bits of the model, as it was and as it was quantized."""
+    for made in (quantized(name), model(name)):
+        made.save(tmp_path / "net.safetensors")
+        loaded = fl.load(tmp_path / "net.safetensors")
+        loaded.export(tmp_path / "net.onnx")
+        again = fl.load(tmp_path / "net.onnx")
+        assert again.inputs == made.inputs and again.outputs.names == made.outputs.names
+        for x in samples(name, 2, 11):
+            np.testing.assert_allclose(again(x), made(x), rtol=0, atol=2e-6 * np.abs(made(x)).max())
+
+
+@pytest.mark.onnxruntime
+@pytest.mark.parametrize("name", WRITTEN)
+def test_onnxruntime_takes_what_was_saved_and_loaded(name: str, tmp_path: Path) -> None:
+    for made, bound in ((quantized(name), 0.02), (model(name), 5e-6)):
+        made.save(tmp_path / "net.safetensors")
+        fl.load(tmp_path / "net.safetensors").export(tmp_path / "net.onnx")
+        for x in samples(name, 2, 13):
+            (result,) = session((tmp_path / "net.onnx").read_bytes()).run(None, {"x": x})
+            np.testing.assert_allclose(made(x), result, rtol=0, atol=bound * np.abs(result).max())
 
 
 @pytest.mark.onnxruntime

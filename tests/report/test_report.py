@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers._html import shape, shares
 from fastlayers.kernels import dispatch
 from fastlayers.model.summary import bound
 from fastlayers.program.steps import steps, timed
@@ -245,6 +246,43 @@ def test_pictures_keep_their_size_on_narrow_screens() -> None:
     assert "@media(max-width:700px){.picture svg{min-width:var(--wide)}}" in page
     pictures = re.findall(r"<svg [^>]*>", page)
     assert len(pictures) == 3 and all(re.search(r"--wide:\d+px;max-width:var\(--wide\);width:100%", one) for one in pictures)
+
+
+def _contrast(one: Sequence[float], other: Sequence[float]) -> float:
+    """Of two colours of bytes, as the Web Content Accessibility Guidelines define it: 4.5 is asked of small words."""
+
+    def light(colour: Sequence[float]) -> float:
+        linear = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@ENGINE
+def test_pictures_have_the_colours_of_the_page_around_them() -> None:
+    report = residual().profile(normal(1, 3, 8, 8), 2)
+    page = report.html("dark")
+    assert not re.search(r"background:#|fill=\"#(?!\w+\" fill-opacity)|fill-opacity=\"1", page + report._repr_html_())
+    for light_or_dark in re.findall(r"--ground:#.*?}", page):
+        named = dict(re.findall(r"--(\w+):#(\w+)", light_or_dark))
+        ground, ink = (
+            [int(c * (6 // len(c)) if len(c) == 3 else c, 16) for c in re.findall(f"({'.' * (len(named[n]) // 3)})", named[n])]
+            for n in ("soft", "ink")
+        )
+        for share in np.linspace(0, 1, 21):
+            red, opacity = re.findall(r'fill="#(\w{6})" fill-opacity="([\d.]+)"', shares(share))[0]
+            fill = [int(red[i : i + 2], 16) * float(opacity) + ground[i // 2] * (1 - float(opacity)) for i in (0, 2, 4)]
+            assert _contrast(fill, ink) > 4.5, (share, light_or_dark)
+
+
+def test_shapes_are_tuples_without_quotes() -> None:
+    model = fl.compile(fl.functional.relu, fl.graph.Input("x", ("b", "time", 64)))
+    for text in (model.report((2, 3, 64)).html("x"), model._repr_html_(), model.stream(axis=1)._repr_html_()):
+        assert re.search(r"\(b, (time|None), 64\)", text) and "[" not in re.sub(
+            "<(style|script)>.*?</", "", text, flags=re.DOTALL
+        )
+    assert [shape(sizes) for sizes in ((3,), (), (None, 2), None)] == ["(3,)", "()", "(None, 2)", "any"]
 
 
 def test_names_are_clipped() -> None:

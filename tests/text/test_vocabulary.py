@@ -153,6 +153,8 @@ def test_a_file_generates_text(file: Path) -> None:
     text = "<|user|>why</s><|assistant|>"
     assert made.encode([{"role": "user", "content": "why"}]) == byte_pairs(file.parent).encode(text, add_special_tokens=False).ids
     assert made._ends == {1} and len(made.generate([5] * 60, 10, ignore_eos=True)) == 4
+    (logits,) = (spec for spec in made.model.outputs if spec.name == "logits")
+    assert logits.shape is not None and logits.shape[1] == 1  # of the last token alone
 
 
 def test_files_without_a_vocabulary_take_ids(tmp_path: Path) -> None:

@@ -8,6 +8,6 @@ __getattr__, __dir__ = exports(
     __name__,
     {
         "_elementwise": "elementwise_step", "_engine": "Counted", "_nested": "branch_step loop_step", "_plan": "Chunk Ledger",
-        "_step": "foreign_step",
+        "_step": "PythonStep UsersStep foreign_step",
     },
 )  # fmt: skip

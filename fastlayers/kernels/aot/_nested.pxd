@@ -7,7 +7,7 @@ from ._stop cimport Stop
 
 cdef enum:
     MOST_OPERANDS = 64
-    MOST_BASES = 66  # 64 inputs and outputs: more of them take the general path through Python's heap
+    MOST_BASES = 67  # 64 inputs and outputs, and counters: more of them take the general path through Python's heap
     STOPPED = -4     # the run is to end early
     MANY_ROUNDS = -5 # its loops take more iterations than they may
 

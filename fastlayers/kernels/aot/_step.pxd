@@ -18,6 +18,21 @@ cdef class Step:
                           # (number of the operand, how many tuples, 0, the sizes of the axes that a tuple's indices are of)
 
 
+cdef enum:
+    MOST_AXES = 32   # of arrays that a program makes
+
+# The number of axes of a shape, if it may have so many.
+cdef int axes_of(tuple shape) except -1
+
+cdef class PythonStep:
+    cdef object function, store
+    cdef tuple inputs, outputs   # of (shape, dtype), or None
+
+cdef class UsersStep:
+    cdef readonly Step step
+    cdef PythonStep instead
+
+
 # What a plan points into: packed weights, and a block of memory (see _engine.alloc) that dies with this object.
 cdef class Kept:
     cdef object packed

@@ -8,7 +8,7 @@ cimport numpy as cnp
 from ._engine cimport RELEASE_GIL, need, release
 from ._stop cimport Stop, stop_begin, stop_end, stop_raise
 
-from ...errors import LimitError, ShapeError
+from ...errors import LimitError, ShapeError, UnsupportedError
 
 cnp.import_array()
 
@@ -37,6 +37,31 @@ cdef class Step:
             if self.indices is None:
                 raise
             raise index_error("step: index", <const int64_t *>operands[<int>self.indices[0]], self.indices) from None
+
+
+cdef int axes_of(tuple shape) except -1:
+    if len(shape) > MOST_AXES:
+        raise UnsupportedError(f"run: an array has {len(shape)} axes: at most {MOST_AXES} are supported")
+    return len(shape)
+
+
+@cython.final
+cdef class PythonStep:
+    """A NumPy fallback: a function of arrays, made over the run's memory, whose results are copied into it."""
+
+    def __init__(self, function, store, tuple inputs, tuple outputs):
+        self.function, self.store, self.inputs, self.outputs = function, store, inputs, outputs
+        for spec in inputs + outputs:
+            if spec is not None:
+                axes_of(spec[0])
+
+
+@cython.final
+cdef class UsersStep:
+    """A compiled step of a user's function, and the same function as a NumPy fallback: its errors come from there."""
+
+    def __init__(self, Step step, PythonStep instead):
+        self.step, self.instead = step, instead
 
 
 @cython.final

@@ -9,6 +9,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 cimport numpy as cnp
 
+from ._dtypes cimport fl_bytes_of
 from ._engine cimport (
     FL_A_DIVIDE, FL_A_EQUAL, FL_A_FMOD, FL_A_MOD, FL_A_POWER, FL_CLIP, FL_DIVIDE, FL_I_EQUAL, FL_IDENTITY, FL_POWER, FL_RELU, RELEASE_GIL,
     fl_broadcast, fl_kernels, fl_move, level, parallel, workers,
@@ -16,7 +17,6 @@ from ._engine cimport (
 from ._space cimport run_length, runs_of
 
 from ...errors import UnsupportedError
-from ..table import KINDS
 
 cdef extern from "csrc/integer.h":
     ctypedef struct fl_integers:
@@ -71,10 +71,6 @@ cdef enum:
     KIND_INTEGER
     KIND_ARITHMETIC
     KIND_CHOOSE
-
-cdef int BYTES[16]
-for _name, _code in KINDS.items():
-    BYTES[_code] = 1 if _name == "bool" else int(_name.lstrip("uinfloat")) // 8
 
 
 cdef inline int64_t least(int64_t a, int64_t b) noexcept nogil:
@@ -188,8 +184,8 @@ cdef int plan_integer(Job *job, tuple a, tuple b, tuple out, int op, int source)
 cdef int plan_arithmetic(Job *job, tuple a, tuple b, tuple out, int op, int source) except -1:
     """`source`: a number of table.KINDS, but not float16. Operands that repeat themselves are always written out: one loop a function."""
     job.kind, job.op, job.source, job.code = KIND_ARITHMETIC, op, source, FL_IDENTITY
-    job.itemsize[0] = job.itemsize[1] = BYTES[source]
-    job.out_itemsize = 1 if op >= FL_A_EQUAL else BYTES[source]
+    job.itemsize[0] = job.itemsize[1] = fl_bytes_of(source)
+    job.out_itemsize = 1 if op >= FL_A_EQUAL else fl_bytes_of(source)
     plan_axes(job, (a, b), out)
     job.short_rows = True
     job.work = <double>job.size * (2000 if op == FL_A_POWER else 500 if op in (FL_A_DIVIDE, FL_A_MOD, FL_A_FMOD) else 20)

@@ -3,9 +3,9 @@
 from libc.stdint cimport int64_t
 cimport numpy as cnp
 
+from ._dtypes cimport fl_bytes_of
 from ._engine cimport FL_F_IS_NEGATIVE_INF, FL_F_TAN, parallel, workers
 
-from ..table import KINDS
 
 cnp.import_array()
 
@@ -14,10 +14,6 @@ cdef extern from "csrc/functions.h":
 
 cdef enum:
     RUN = 16384  # items of a task
-
-cdef int BYTES[16]
-for _name, _code in KINDS.items():
-    BYTES[_code] = 1 if _name == "bool" else int(_name.lstrip("uinfloat")) // 8
 
 
 ctypedef struct Job:
@@ -36,7 +32,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 
 cdef void plan_function(Job *job, int64_t out, int op, int source) noexcept:
     job.op, job.source, job.size = op, source, out
-    job.itemsize = BYTES[source]
+    job.itemsize = fl_bytes_of(source)
     job.out_itemsize = 1 if op <= FL_F_IS_NEGATIVE_INF else job.itemsize
     job.work = <double>out * (1000 if op >= FL_F_TAN else 10)
 

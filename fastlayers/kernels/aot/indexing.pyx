@@ -1,5 +1,6 @@
 """Rows picked, replaced and combined by number along any axes, and classes as vectors: GatherElements, GatherND, ScatterElements,
-ScatterND, OneHot, ReverseSequence. See csrc/indexing.h.
+ScatterND, OneHot, ReverseSequence; rows that are chosen by conditions or between positions: Compress, NonZero,
+Slice. See csrc/indexing.h.
 
 What is picked is cut into runs of the result. What is replaced is cut into slices of the result that no two positions share, and else
 done by one thread: one index may come twice, and the order of its updates is that of the positions.
@@ -9,8 +10,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 cimport numpy as cnp
 
-from ._engine cimport fl_kernels, level, parallel, workers
-from ._step cimport Step, index_error, make_step, run_plan, volume
+from ._engine cimport alloc, fl_kernels, level, parallel, release, workers
+from ._step cimport Step, dims_of, index_error, make_step, run_plan, volume
 from ._once cimport fl_once
 
 from ...errors import ShapeError, UnsupportedError
@@ -34,6 +35,10 @@ cdef extern from "csrc/indexing.h" nogil:
     void fl_pick_rows(const char *x, const int64_t *rows, int64_t n, int64_t bytes, char *out)
     void fl_scatter_rows(int op, int kind, const char *updates, const int64_t *rows, int64_t n, int64_t bytes, char *out)
     void fl_one_hot(const int64_t *indices, const char *values, int64_t n, int64_t inner, int size, char *out)
+    enum:
+        BOOLEANS "FL_BOOL"
+    int64_t fl_found(int kind, const char *x, int64_t n, int64_t *to)
+    void fl_unravel(int64_t *at, int64_t count, int axes, const int64_t *shape)
 
 cdef enum:
     TASK = 1 << 16    # bytes of one task
@@ -361,6 +366,79 @@ def reverse_sequence_step(tuple x, tuple lengths, tuple out, bint batch_first, i
     step = make_step(run_reverse, &job, sizeof(Reversal), 3, job.work, None)
     step.indices = (1, job.batch, 0, job.time)
     return step
+
+
+# ---- chosen by conditions: on one thread, since where a row goes depends on all before it ----
+
+ctypedef struct Found:
+    int64_t outer, n, given, bytes   # rows of so many bytes; how many conditions there are
+    cnp.npy_intp shape[FL_GRID]
+    int axes, kind
+    double work
+
+
+cdef int plan_non_zero(Found *job, tuple x, int64_t out, int source) except -1:
+    if not 0 < len(x) <= FL_GRID or out < len(x) * volume(x):
+        raise UnsupportedError(f"non_zero: x has shape {x}, out {out} elements: expected 1 to {FL_GRID} axes, and a place for each of all positions")
+    dims_of(x, job.shape)
+    job.axes, job.kind, job.n = len(x), source, volume(x)
+    job.work = 100.0 * job.n * job.axes
+    return 0
+
+
+cdef int run_non_zero(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, out, count."""
+    cdef const Found *job = <const Found *>plan
+    cdef int64_t *out = <int64_t *>operands[1]
+    cdef int64_t count = fl_found(job.kind, <const char *>operands[0], job.n, out)
+    fl_unravel(out, count, job.axes, <const int64_t *>job.shape)
+    (<int64_t *>operands[2])[0] = count
+    return 0
+
+
+cdef int plan_compress(Found *job, const cnp.npy_intp *x, int64_t condition, int64_t out, int64_t itemsize) except -1:
+    job.outer, job.n, job.bytes = x[0], x[1], x[2] * itemsize
+    job.given = min(condition, job.n)
+    if out < job.outer * job.given * x[2]:
+        raise ShapeError(f"compress: out has {out} elements: expected {job.outer * job.given * x[2]}")
+    job.work = 100.0 * job.given + COST * job.outer * job.given * job.bytes
+    return 0
+
+
+cdef int run_compress(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, condition, out, count."""
+    cdef const Found *job = <const Found *>plan
+    cdef int64_t *rows = <int64_t *>alloc(job.given * 8 + 8)
+    cdef int64_t count, slice
+    if rows == NULL:
+        return -1
+    count = fl_found(BOOLEANS, <const char *>operands[1], job.given, rows)
+    for slice in range(job.outer if job.bytes else 0):
+        fl_pick_rows(<const char *>operands[0] + slice * job.n * job.bytes, rows, count, job.bytes, <char *>operands[2] + slice * count * job.bytes)
+    release(rows)
+    (<int64_t *>operands[3])[0] = count
+    return 0
+
+
+cdef int plan_cut(Found *job, const cnp.npy_intp *x, int64_t out, int64_t itemsize) except -1:
+    job.outer, job.n, job.bytes = x[0], x[1], x[2] * itemsize
+    if out < job.outer * job.n * x[2]:
+        raise ShapeError(f"cut: out has {out} elements: expected {job.outer * job.n * x[2]}")
+    job.work = 50.0 + job.outer * (20 + job.bytes)  # how much is cut out is unknown
+    return 0
+
+
+cdef int run_cut(const void *plan, void *const *operands) noexcept nogil:
+    """Operands: x, starts, ends, out, count."""
+    cdef const Found *job = <const Found *>plan
+    cdef int64_t start = fl_once(<const int64_t *>operands[1]), end = fl_once(<const int64_t *>operands[2]), count, slice
+    start, end = start + (job.n if start < 0 else 0), end + (job.n if end < 0 else 0)
+    start, end = min(max(start, <int64_t>0), job.n), min(max(end, <int64_t>0), job.n)
+    count = max(end - start, <int64_t>0)
+    for slice in range(job.outer):
+        memcpy(<char *>operands[3] + slice * count * job.bytes, <const char *>operands[0] + (slice * job.n + start) * job.bytes, count * job.bytes)
+    (<int64_t *>operands[4])[0] = count
+    return 0
 
 
 include "made/indexing.pxi"

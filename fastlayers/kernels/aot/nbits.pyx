@@ -43,7 +43,7 @@ cdef struct Job:
     const fl_kernels *level
     fl_nbits one
     int64_t k, n, row_tasks, col_tasks, width
-    bint integer
+    bint integer          # rows are integers, of so many bytes as one.digits says
     bint spread           # codes that no register holds: a block of K of them becomes floats, whatever the number of rows
     int code
     float a, b
@@ -60,8 +60,9 @@ cdef void round_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef int64_t i = number * ROUNDED, blocks = job.one.blocks
     cdef int32_t zero = 1 << (job.one.bits - 1) if job.one.kind == FL_NBITS_HALF else 0
-    job.level.nbits_rows(job.one.x + i * job.k, min(<int64_t>ROUNDED, job.one.m - i), job.k, job.one.block, zero,
-                         job.q + i * blocks * job.one.block, job.steps + i * blocks, job.sums + i * blocks, job.starts + i * blocks)
+    cdef int64_t line = i * job.one.digits
+    job.level.nbits_rows(job.one.x + i * job.k, min(<int64_t>ROUNDED, job.one.m - i), job.k, job.one.block, zero, job.one.digits,
+                         job.q + line * blocks * job.one.block, job.steps + i * blocks, job.sums + line * blocks, job.starts + line * blocks)
 
 
 cdef void by_panels(const Job *job, const fl_nbits *p, float *scratch) noexcept nogil:
@@ -105,7 +106,7 @@ cdef inline void move(fl_nbits *p, int64_t columns) noexcept nogil:
 
 cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
-    cdef int64_t row = number // job.col_tasks, col = number % job.col_tasks, i
+    cdef int64_t row = number // job.col_tasks, col = number % job.col_tasks, i, line
     cdef int64_t i0 = job.one.m * row // job.row_tasks, i1 = job.one.m * (row + 1) // job.row_tasks, j0 = col * job.width
     cdef int64_t wide = job.one.blocks * job.one.block
     cdef fl_nbits p = job.one
@@ -115,8 +116,9 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
     if p.bias != NULL:
         p.bias += j0
     if job.integer:
-        p.q, p.steps, p.sums = job.q + i0 * wide, job.steps + i0 * p.blocks, job.sums + i0 * p.blocks
-        p.starts = job.starts + i0 * p.blocks
+        line = i0 * p.digits
+        p.q, p.steps, p.sums = job.q + line * wide, job.steps + i0 * p.blocks, job.sums + line * p.blocks
+        p.starts = job.starts + line * p.blocks
         job.level.nbits_integer(&p)
     elif job.one.m <= FL_NBITS_FEW and not job.spread:
         job.level.nbits_exact(&p)
@@ -130,16 +132,16 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
 cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
     """Operands: x, out."""
     cdef Job job = (<const Job *>plan)[0]
-    cdef int64_t tasks = job.row_tasks * job.col_tasks, m = job.one.m, wide = job.one.blocks * job.one.block, i
+    cdef int64_t tasks = job.row_tasks * job.col_tasks, m = job.one.m, wide = job.one.blocks * job.one.block, i, lines = m * job.one.digits
     cdef int threads = workers(tasks, job.work)
-    cdef size_t small = rounded(m * job.one.blocks * 4), shared_size = 0
+    cdef size_t small = rounded(lines * job.one.blocks * 4), shared_size = 0
     cdef char *memory = NULL
     cdef const float *x = <const float *>operands[0]
     if tasks == 0:
         return 0
     job.one.x, job.one.out = x, <float *>operands[1]
     if job.integer:
-        shared_size = 3 * small + rounded(m * wide)
+        shared_size = 3 * small + rounded(lines * wide)
     elif m > FL_NBITS_FEW or job.spread:
         job.scratch_size = rounded(SOME_COLS * FL_KC * sizeof(float))
         shared_size = threads * job.scratch_size
@@ -181,8 +183,11 @@ cdef int plan_nbits(Job *job, PackedBits packed, tuple given, int mode, activati
     job.one.chunk = FL_KC if job.level.fine != NULL else FL_FINE
     # In strict precision nothing is rounded to bytes.
     job.spread = packed.one.codes != NULL and (packed.one.bits != 4 or job.level.width != 16)
-    job.integer = mode == INTEGER and job.level.fine != NULL and packed.one.codes == NULL
-    job.work = fmax((0.5 if job.integer else 2.0) * m * packed.n * packed.k, <double>READ * packed.n * packed.k) if m else 0
+    job.integer = job.level.fine != NULL and packed.one.codes == NULL
+    job.one.digits = 1 if mode == INTEGER else 3
+    if job.one.digits == 3 and job.integer:
+        job.integer = job.level.nbits_three(&packed.one) != 0
+    job.work = fmax((0.5 * job.one.digits if job.integer else 2.0) * m * packed.n * packed.k, <double>READ * packed.n * packed.k) if m else 0
     most = hands(job.work)
     rows = even(m, ROWS)
     job.width = shared(packed.n, COLS, FL_NBITS_SIDE * FL_PANEL, FL_NBITS_SIDE * FL_PANEL, (m + rows - 1) // rows, most)
@@ -259,12 +264,12 @@ cdef void pack_task(void *context, int64_t panel, int worker) noexcept nogil:
         to += side * p.record
 
 
-cdef void *panels_of(cnp.ndarray array) except? NULL:
+cdef cnp.ndarray panels_of(cnp.ndarray array):
     """Values (n, b) as [panels][b][16], those past n zero."""
     n, b = (<object>array).shape
     wide = np.zeros(((n + FL_PANEL - 1) // FL_PANEL * FL_PANEL, b), array.dtype)
     wide[:n] = array
-    return copied(np.ascontiguousarray(wide.reshape(-1, FL_PANEL, b).transpose(0, 2, 1)), "nbits_pack")
+    return np.ascontiguousarray(wide.reshape(-1, FL_PANEL, b).transpose(0, 2, 1))
 
 
 cdef cnp.ndarray narrowed(cnp.ndarray scale):
@@ -279,35 +284,58 @@ def nbits_pack(
     cnp.ndarray codes__v=None,
 ):
     """Weights (out, blocks, bytes of a block) with scales and zero points, or codes: see the reference."""
-    fits_bits((weight__nbq, scale__nb, zero__nb, bias__n, codes__v), size, bits)
-    cdef PackedBits packed = PackedBits.__new__(PackedBits)
+    return nbits_pack_parts(-1, ((weight__nbq, scale__nb, zero__nb, bias__n, size, bits, codes__v),))
+
+
+def nbits_pack_parts(int64_t count, parts):
+    """`nbits_pack` of `count` columns (-1: those of one part) whose arguments come in parts, each but the last of a multiple of 64
+    columns: what is made of one on the way is gone when the next one comes. None if float16 has the scales of some parts alone.
+    """
+    cdef PackedBits packed = None
     cdef Packing p
-    cdef cnp.ndarray short
-    packed.n, packed.k = cnp.PyArray_DIM(weight__nbq, 0), size
-    packed.one.bits, packed.one.blocks = bits, cnp.PyArray_DIM(weight__nbq, 1)
-    packed.one.block = cnp.PyArray_DIM(weight__nbq, 2) * 8 // bits
-    short = narrowed(scale__nb)
-    packed.one.narrow, p.width = short is not scale__nb, short.itemsize
-    packed.one.record = packed.one.block * bits * 2 + FL_PANEL * p.width
-    packed.one.panels = p.panels = (packed.n + FL_PANEL - 1) // FL_PANEL
-    packed.nbytes = p.panels * packed.one.blocks * packed.one.record
-    packed.one.weights = packed.weights = <uint8_t *>need(packed.nbytes, "nbits_pack")
-    p.w, p.scale = <const uint8_t *>cnp.PyArray_DATA(weight__nbq), <const char *>cnp.PyArray_DATA(short)
-    p.to, p.n, p.blocks, p.bytes = packed.weights, packed.n, packed.one.blocks, cnp.PyArray_DIM(weight__nbq, 2)
-    p.record, p.bits = packed.one.record, bits
-    with nogil:
-        parallel_whole(pack_task, &p, p.panels, workers(p.panels, <double>PACK_WORK * packed.nbytes))
-    packed.one.kind = FL_NBITS_HALF
-    if zero__nb is not None:
-        packed.one.kind = FL_NBITS_BYTES if zero__nb.dtype == np.uint8 else FL_NBITS_FLOATS
-        packed.one.zeros = packed.zeros = panels_of(zero__nb)
-        packed.nbytes += zero__nb.nbytes
-    if bias__n is not None:
-        wide = np.zeros((packed.n + FL_PANEL - 1) // FL_PANEL * FL_PANEL, np.float32)
-        wide[: packed.n] = bias__n
-        packed.bias = copied(wide, "nbits_pack")
-    if codes__v is not None:
-        packed.one.codes = packed.codes = <float *>copied(codes__v, "nbits_pack")
+    cdef cnp.ndarray weight, short, wide
+    cdef int64_t size, at, done = 0, n, zeros = 0
+    cdef int bits
+    for weight__nbq, scale__nb, zero__nb, bias__n, size, bits, codes__v in parts:
+        fits_bits((weight__nbq, scale__nb, zero__nb, bias__n, codes__v), size, bits)
+        weight, short, n = weight__nbq, narrowed(scale__nb), len(weight__nbq)
+        p.width, p.w, p.scale, p.n = short.itemsize, <const uint8_t *>cnp.PyArray_DATA(weight), <const char *>cnp.PyArray_DATA(short), n
+        p.panels, p.blocks, p.bytes, p.bits = (n + FL_PANEL - 1) // FL_PANEL, cnp.PyArray_DIM(weight, 1), cnp.PyArray_DIM(weight, 2), bits
+        p.record = p.bytes * FL_PANEL + FL_PANEL * p.width
+        if packed is None:
+            packed = PackedBits.__new__(PackedBits)
+            packed.n, packed.k = n if count < 0 else count, size
+            packed.one.bits, packed.one.blocks, packed.one.block = bits, p.blocks, p.bytes * 8 // bits
+            packed.one.narrow, packed.one.record, packed.one.kind = p.width == 2, p.record, FL_NBITS_HALF
+            packed.one.panels = (packed.n + FL_PANEL - 1) // FL_PANEL
+            packed.nbytes = packed.one.panels * p.blocks * p.record
+            packed.one.weights = packed.weights = <uint8_t *>need(packed.nbytes, "nbits_pack")
+            if zero__nb is not None:
+                packed.one.kind = FL_NBITS_BYTES if zero__nb.dtype == np.uint8 else FL_NBITS_FLOATS
+                zeros = p.blocks * FL_PANEL * zero__nb.itemsize
+                packed.one.zeros = packed.zeros = need(packed.one.panels * zeros, "nbits_pack")
+            if bias__n is not None:
+                packed.bias = <float *>need(packed.one.panels * FL_PANEL * sizeof(float), "nbits_pack")
+                memset(packed.bias, 0, packed.one.panels * FL_PANEL * sizeof(float))
+            if codes__v is not None:
+                packed.one.codes = packed.codes = copied(codes__v, "nbits_pack")
+        elif p.record != packed.one.record or p.blocks != packed.one.blocks:
+            return None
+        if done % (FL_NBITS_SIDE * FL_PANEL) or done + n > packed.n:
+            raise ArgumentError(f"nbits_pack: a part of {n} columns after {done} of {packed.n}: expected multiples of 64")
+        at, done = done // FL_PANEL, done + n
+        p.to = packed.weights + at * p.blocks * p.record
+        with nogil:
+            parallel_whole(pack_task, &p, p.panels, workers(p.panels, <double>PACK_WORK * p.panels * p.blocks * p.record))
+        if zeros:
+            wide = panels_of(zero__nb)
+            memcpy(<char *>packed.zeros + at * zeros, cnp.PyArray_DATA(wide), cnp.PyArray_NBYTES(wide))
+            packed.nbytes += zero__nb.nbytes
+        if packed.bias != NULL:
+            wide = bias__n
+            memcpy(packed.bias + at * FL_PANEL, cnp.PyArray_DATA(wide), cnp.PyArray_NBYTES(wide))
+    if packed is None or done != packed.n:
+        raise ArgumentError(f"nbits_pack: parts have {done} columns: expected {count}")
     return packed
 
 

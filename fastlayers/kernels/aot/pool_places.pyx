@@ -3,10 +3,10 @@
 from libc.stdint cimport int64_t
 cimport numpy as cnp
 
+from ._dtypes cimport fl_bytes_of
 from ._engine cimport parallel, workers
 
 from ...errors import ShapeError
-from ..table import KINDS
 
 cnp.import_array()
 
@@ -22,10 +22,6 @@ cdef extern from "csrc/pool_places.h" nogil:
 
 cdef enum:
     TASK = 16384  # taps of a task, or one row where that is more
-
-cdef int BYTES[16]
-for _name, _code in KINDS.items():
-    BYTES[_code] = 1 if _name == "bool" else int(_name.lstrip("uinfloat")) // 8
 
 
 ctypedef struct Job:
@@ -66,7 +62,7 @@ cdef int plan_max_pool_places(Job *job, tuple x, tuple out, tuple indices, kerne
     job.area = job.places.size[0] * job.places.size[1] * job.places.size[2]
     job.rows = job.planes * job.depth * job.height
     job.group = max(TASK // max(taps * job.places.cols, <int64_t>1), <int64_t>1)
-    job.kind, job.item = source, BYTES[source]
+    job.kind, job.item = source, fl_bytes_of(source)
     job.work = <double>job.rows * job.places.cols * (taps * 150 + 200)
     return 0
 

@@ -1,14 +1,24 @@
-"""Sums, extremes, products and norms over the middle of three axes. Tasks are slices, or strips of columns, cut by shape alone."""
+"""Sums, extremes, products and norms over the middle of three axes, sums of blocks. Tasks are slices, or strips of columns, cut by shape alone."""
 
 from libc.stdint cimport int32_t, int64_t
 cimport numpy as cnp
 
 from ._engine cimport fl_kernels, level, parallel, workers
 
+from ...errors import ShapeError
+
 cdef extern from "csrc/running.h":
     void fl_running_f32(const float *x, float *out, int64_t n, int64_t inner, int exclusive, int reverse) noexcept nogil
     void fl_running_i32(const int32_t *x, int32_t *out, int64_t n, int64_t inner, int exclusive, int reverse) noexcept nogil
     void fl_running_i64(const int64_t *x, int64_t *out, int64_t n, int64_t inner, int exclusive, int reverse) noexcept nogil
+    ctypedef struct fl_blocks:
+        int64_t size[3]
+        int64_t kernel[3]
+        int64_t stride[3]
+        int64_t dilation[3]
+        int64_t before[3]
+        int64_t places[3]
+    void fl_col2im(const fl_blocks *b, const float *x, float *out) noexcept nogil
 
 cnp.import_array()
 
@@ -104,6 +114,43 @@ cdef int run_running(const void *plan, void *const *operands) noexcept nogil:
             fl_running_i32(<const int32_t *>operands[0] + at, <int32_t *>operands[1] + at, job.n, job.inner, job.exclusive, job.reverse)
         else:
             fl_running_f32(<const float *>operands[0] + at, <float *>operands[1] + at, job.n, job.inner, job.exclusive, job.reverse)
+    return 0
+
+
+# ---- blocks added up to an image: a task is a plane ----
+
+ctypedef struct Blocks:
+    fl_blocks blocks
+    const float *x
+    float *out
+    int64_t planes, values, pixels   # values of the blocks of a plane
+    double work
+
+
+cdef int plan_col2im(Blocks *job, const cnp.npy_intp *x, const cnp.npy_intp *out, size, kernel, stride, dilation, pads) except -1:
+    cdef fl_blocks *b = &job.blocks
+    cdef int64_t taps = 1, places = 1, i
+    job.pixels = 1
+    for i in range(3):
+        b.size[i], b.kernel[i], b.stride[i], b.dilation[i], b.before[i] = size[i], kernel[i], stride[i], dilation[i], pads[2 * i]
+        b.places[i] = (b.size[i] + b.before[i] + <int64_t>pads[2 * i + 1] - b.dilation[i] * (b.kernel[i] - 1) - 1) // b.stride[i] + 1
+        taps, places, job.pixels = taps * b.kernel[i], places * b.places[i], job.pixels * b.size[i]
+    if x[1] != taps or x[2] != places or out[1] != job.pixels:
+        raise ShapeError(f"col2im: blocks of {x[1]} values at {x[2]} places, {out[1]} pixels: expected {taps}, {places} and {job.pixels}")
+    job.planes, job.values = x[0], taps * places
+    job.work = job.planes * (60.0 * job.values + 10.0 * job.pixels)
+    return 0
+
+
+cdef void col2im_task(void *context, int64_t number, int worker) noexcept nogil:
+    cdef const Blocks *job = <const Blocks *>context
+    fl_col2im(&job.blocks, job.x + number * job.values, job.out + number * job.pixels)
+
+
+cdef int run_col2im(const void *plan, void *const *operands) noexcept nogil:
+    cdef Blocks job = (<const Blocks *>plan)[0]
+    job.x, job.out = <const float *>operands[0], <float *>operands[1]
+    parallel(col2im_task, &job, job.planes, workers(job.planes, job.work))
     return 0
 
 

@@ -1,20 +1,10 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ._nested import Nested
 from ._plan import Chunk, Ledger
-from ._step import Step
-
-class PythonStep:
-    def __init__(
-        self, function: Callable[..., Any], store: Callable[..., Any], inputs: tuple[Any, ...], outputs: tuple[Any, ...]
-    ) -> None: ...
-
-class UsersStep:
-    step: Step
-    def __init__(self, step: Step, instead: PythonStep) -> None: ...
 
 class Bound:
     inputs: int
@@ -26,6 +16,7 @@ class Bound:
     used: int
     calls: int
     loops: bool
+    counting: bool
     nbytes: int
     runs: int
     code: int | None
@@ -33,7 +24,15 @@ class Bound:
     counts: list[int]
     # The arguments of the constructor: Cython's __cinit__ takes them.
     def __init__(
-        self, chunks: list[Chunk], inputs: int, outputs: tuple[Any, ...], most: int, ledger: Ledger, nbytes: int, rounds: int
+        self,
+        chunks: list[Chunk],
+        inputs: int,
+        outputs: tuple[Any, ...],
+        most: int,
+        ledger: Ledger,
+        nbytes: int,
+        rounds: int,
+        counted: tuple[tuple[int, int] | None, ...],
     ) -> None: ...
     def touch(self) -> None: ...
     def places(self) -> list[list[tuple[int, int]]]: ...
@@ -45,7 +44,7 @@ class Bound:
 class Runner:
     threads: int
     def __init__(self, names: tuple[str, ...], out_names: tuple[str, ...], by_value: tuple[int, ...], largest: int) -> None: ...
-    def key(self, arrays: list[Any]) -> bytes | None: ...
+    def key(self, arrays: list[Any], plain: bool = False) -> bytes | None: ...
     def remember(self, key: bytes, bound: Bound) -> None: ...
     def forget(self, key: bytes) -> None: ...
     def run(self, feeds: Any) -> dict[str, np.ndarray] | None: ...

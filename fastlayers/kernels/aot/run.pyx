@@ -19,12 +19,12 @@ import numpy as np
 from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, have_gil, limit_threads, need, release, run_begin, run_end, run_wake, step_clock, want_gil
 from ._nested cimport MANY_ROUNDS, MOST_BASES, MOST_OPERANDS, STOPPED, Code, Operand, grant_rounds, rounds_left, run_code
 from ._plan cimport ARENA, CONSTANT, FIRST, INTO, OUTPUT, OVER, Chunk, Entry, Ledger, Link, Map, Native, Place, Span, lay_out, map_begin, map_find
-from ._step cimport Step, index_error
+from ._step cimport MOST_AXES, PythonStep, Step, UsersStep, axes_of, index_error
 from ._stop cimport SHARED, Stop, deadlines, stop_begin, stop_due, stop_end, stop_raise
 
 from ._engine import give_way
 from ._nested import Nested
-from ...errors import LimitError, ShapeError, UnsupportedError
+from ...errors import LimitError, ShapeError
 
 cnp.import_array()
 
@@ -32,7 +32,8 @@ cdef extern from "csrc/platform.h" nogil:
     int64_t fl_now_ns()
 
 cdef enum:
-    MOST_AXES = 32   # of arrays that are made here
+    MOST_COUNTERS = 16  # sizes that the steps of a program may count
+    WASTE = 65536    # bytes of an array that a smaller one may leave unused
     KEY_ROOM = 2048  # what longer keys bind takes the general path
     PYTHON_WORK = 1000000
     ENDLESS = 1000000000  # of what may run for any time
@@ -41,40 +42,10 @@ cdef enum:
 cdef int64_t _ticks = 0
 
 
-cdef int64_t tick() noexcept:
-    """A number that rises with every run: of two programs, the one with the smaller number has not run for longer."""
+cdef int64_t tick() noexcept:  # a number that rises with every run: of two programs, that with the smaller one has not run for longer
     global _ticks
     _ticks += 1
     return _ticks
-
-
-cdef int axes_of(tuple shape) except -1:
-    if len(shape) > MOST_AXES:
-        raise UnsupportedError(f"run: an array has {len(shape)} axes: at most {MOST_AXES} are supported")
-    return len(shape)
-
-
-@cython.final
-cdef class PythonStep:
-    """A NumPy fallback: a function of arrays, made over the run's memory, whose results are copied into it."""
-    cdef object function, store
-    cdef tuple inputs, outputs   # of (shape, dtype), or None
-
-    def __init__(self, function, store, tuple inputs, tuple outputs):
-        self.function, self.store, self.inputs, self.outputs = function, store, inputs, outputs
-        for spec in inputs + outputs:
-            if spec is not None:
-                axes_of(spec[0])
-
-
-@cython.final
-cdef class UsersStep:
-    """A compiled step of a user's function, and the same function as a NumPy fallback: its errors come from there."""
-    cdef readonly Step step
-    cdef PythonStep instead
-
-    def __init__(self, Step step, PythonStep instead):
-        self.step, self.instead = step, instead
 
 
 @cython.final
@@ -89,6 +60,7 @@ cdef class Bound:
     cdef readonly double work, longest
     cdef bint python
     cdef readonly bint loops    # how long those run is unknown
+    cdef readonly bint counting # some outputs are as large as a run says, and out_specs have the most
     cdef int64_t rounds         # that they may take together
     cdef Code code_             # for steps that have this as a body
     cdef list chunks
@@ -101,9 +73,12 @@ cdef class Bound:
     cdef cnp.npy_intp *out_shape  # of all outputs, one after the other
     cdef int *out_ndim
     cdef int *out_type
+    cdef int *out_axis          # which size is counted, or -1
+    cdef int *out_counter
 
-    def __cinit__(self, list chunks, int inputs, tuple outputs, int64_t most, Ledger ledger, int64_t nbytes, int64_t rounds):
-        """`chunks`: of every node, in order; `outputs`: (shape, dtype) each; `nbytes`: what is retained besides, for `ledger`."""
+    def __cinit__(self, list chunks, int inputs, tuple outputs, int64_t most, Ledger ledger, int64_t nbytes, int64_t rounds, tuple counted):
+        """`chunks`: of every node, in order; `outputs`: (shape, dtype) each; `nbytes`: what is retained besides, for `ledger`; `counted`: of
+        every output None, or the axis whose size a run counts, and the counter."""
         cdef int i, j, total = 0
         self.inputs, self.outputs, self.chunks, self.given, self.ledger = inputs, len(outputs), chunks, [], ledger
         self.out_specs, self.most, self.rounds, self.counts = outputs, most, rounds, [(<Chunk?>item).count for item in chunks]
@@ -114,13 +89,16 @@ cdef class Bound:
         self.steps = <Native *>alloc((self.count + 1) * sizeof(Native))
         self.operands = <Operand *>alloc((total + 1) * sizeof(Operand))
         self.out_shape = <cnp.npy_intp *>alloc((self.outputs * MOST_AXES + 1) * sizeof(cnp.npy_intp))
-        self.out_ndim = <int *>alloc((2 * self.outputs + 1) * sizeof(int))
+        self.out_ndim = <int *>alloc((4 * self.outputs + 1) * sizeof(int))
         if self.steps == NULL or self.operands == NULL or self.out_shape == NULL or self.out_ndim == NULL:
             raise LimitError("load: no memory for the steps of a program")
         ledger.nbytes += self.nbytes
         self.out_type = self.out_ndim + self.outputs
+        self.out_axis, self.out_counter = self.out_type + self.outputs, self.out_type + 2 * self.outputs
         for i in range(self.outputs):
             shape, dtype = outputs[i]
+            self.out_axis[i], self.out_counter[i] = counted[i] or (-1, 0)
+            self.counting = self.counting or self.out_axis[i] >= 0
             self.out_ndim[i], self.out_type[i] = axes_of(shape), (<cnp.dtype?>dtype).type_num
             for j in range(len(shape)):
                 self.out_shape[MOST_AXES * i + j] = shape[j]
@@ -380,12 +358,29 @@ cdef class Bound:
             made.append(array)
         return tuple(made)
 
+    cdef object cut(self, tuple results, const int64_t *counters):
+        """The results, of which some have more room than what was counted takes."""
+        cdef cnp.npy_intp sizes[MOST_AXES]
+        cdef cnp.ndarray array
+        cdef list made = list(results)
+        cdef int i
+        for i in range(self.outputs):
+            if self.out_axis[i] < 0:
+                continue
+            memcpy(sizes, self.out_shape + MOST_AXES * i, self.out_ndim[i] * sizeof(cnp.npy_intp))
+            sizes[self.out_axis[i]] = counters[self.out_counter[i]]
+            array = cnp.PyArray_SimpleNewFromData(self.out_ndim[i], sizes, self.out_type[i], cnp.PyArray_DATA(<cnp.ndarray>made[i]))
+            cnp.set_array_base(array, made[i])
+            made[i] = array if cnp.PyArray_NBYTES(<cnp.ndarray>made[i]) - cnp.PyArray_NBYTES(array) < WASTE else array.copy()
+        return tuple(made)
+
     def run(self, list inputs, outputs=None, int threads=0, meter=None):
         """Runs on contiguous inputs of the bound shapes and dtypes; returns a tuple of fresh outputs, or fills the ones given.
         `meter` counts the rounds of its loops, where this is a part of a run."""
         cdef void *few[MOST_BASES]
         cdef void **bases = few
-        cdef int i, before, total = FIRST + self.inputs + self.outputs
+        cdef int64_t counters[MOST_COUNTERS]
+        cdef int i, before, total = FIRST + self.inputs + self.outputs + 1
         if len(inputs) != self.inputs:
             raise ValueError(f"run: {len(inputs)} inputs: expected {self.inputs}")
         if total > MOST_BASES:
@@ -398,6 +393,7 @@ cdef class Bound:
             limit_threads(before)  # within a run that has called a user's function, that one's
         try:
             bases[ARENA] = bases[CONSTANT] = NULL
+            bases[total - 1] = <void *>counters
             for i in range(self.inputs):
                 bases[FIRST + i] = cnp.PyArray_DATA(<cnp.ndarray?>inputs[i])
             if outputs is None:
@@ -406,6 +402,7 @@ cdef class Bound:
                 for i in range(self.outputs):
                     bases[FIRST + self.inputs + i] = cnp.PyArray_DATA(<cnp.ndarray?>outputs[i])
             self.execute(bases, (inputs, outputs) if self.python else None, meter)
+            outputs = self.cut(tuple(outputs), counters) if self.counting else outputs
         finally:
             limit_threads(before)
             if bases != few:
@@ -415,7 +412,8 @@ cdef class Bound:
     def profile(self, list inputs, int repeat, int threads=0):
         """Runs with the GIL held, workers awake, on at most `threads` if given. Returns (repeat, calls, 2): ns from a run's to a call's begin, and the call's own."""
         cdef cnp.ndarray times = np.empty((repeat, self.count, 2), np.int64), arena = np.empty(self.arena + 64, np.uint8)
-        cdef cnp.ndarray room = np.empty(FIRST + self.inputs + self.outputs, np.intp)
+        cdef cnp.ndarray room = np.empty(FIRST + self.inputs + self.outputs + 1, np.intp)
+        cdef int64_t counters[MOST_COUNTERS]
         cdef int64_t *to = <int64_t *>cnp.PyArray_DATA(times), begin, start
         cdef void **bases = <void **>cnp.PyArray_DATA(room), *operands[MOST_OPERANDS]
         cdef Operand *operand
@@ -425,6 +423,7 @@ cdef class Bound:
         for i in range(self.inputs):
             bases[FIRST + i] = cnp.PyArray_DATA(<cnp.ndarray?>inputs[i])
         bases[ARENA], bases[CONSTANT] = <void *>((<size_t>cnp.PyArray_DATA(arena) + 63) // 64 * 64), NULL
+        bases[FIRST + self.inputs + self.outputs] = <void *>counters
         results = self.outcome(bases, FIRST + self.inputs)
         before = limit_threads(threads)
         run_begin()
@@ -496,8 +495,8 @@ cdef class Runner:
         self.names, self.out_names, self.largest, self.bounds = names, out_names, largest, {}
         self.by_value = bytes([i in by_value for i in range(len(names))]) + b"\0"
 
-    def key(self, list arrays):
-        """Returns the key that binds arrays, as bytes; None where a program does not take them as they are."""
+    def key(self, list arrays, bint plain=False):
+        """Returns the key that binds arrays, as bytes; None where a program does not take them as they are, or, of `plain` ones, at once."""
         cdef char few[KEY_ROOM]
         cdef int64_t length
         cdef bytes made
@@ -507,18 +506,18 @@ cdef class Runner:
             return None
         for i in range(n):
             values[i] = <PyObject *>arrays[i]
-        length = write_key(values, n, self.by_value, self.largest, few, KEY_ROOM, False)
+        length = write_key(values, n, self.by_value, self.largest, few, KEY_ROOM, plain)
         if length < 0:
             return None
         if length <= KEY_ROOM:
             return few[:length]
         made = PyBytes_FromStringAndSize(NULL, length)
-        write_key(values, n, self.by_value, self.largest, PyBytes_AS_STRING(made), length, False)
+        write_key(values, n, self.by_value, self.largest, PyBytes_AS_STRING(made), length, plain)
         return made
 
     def remember(self, bytes key, Bound bound):
         """Calls of this key run `bound` from now on."""
-        if FIRST + bound.inputs + bound.outputs <= MOST_BASES:
+        if FIRST + bound.inputs + bound.outputs < MOST_BASES:
             self.bounds[key] = bound
             self.recent_key, self.recent = key, bound
 
@@ -555,7 +554,8 @@ cdef class Runner:
         cdef object results = bound.outcome(bases, FIRST + bound.inputs)
         cdef int before, most = threads or self.threads
         cdef object held = (given, results) if bound.python else None
-        bases[CONSTANT] = NULL
+        cdef int64_t counters[MOST_COUNTERS]
+        bases[CONSTANT], bases[FIRST + bound.inputs + bound.outputs] = NULL, <void *>counters
         if most:
             before = limit_threads(most)
             try:
@@ -564,7 +564,7 @@ cdef class Runner:
                 limit_threads(before)
         else:
             bound.execute(bases, held, meter)
-        return results
+        return bound.cut(results, counters) if bound.counting else results
 
     def run(self, feeds):
         """Outputs by name for inputs by name, or None where this is no call of the usual kind."""

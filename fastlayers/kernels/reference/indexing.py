@@ -11,7 +11,7 @@ from ...errors import ShapeError
 from ..table import SCATTER
 from .movement import check
 
-__all__ = ["one_hot", "pick", "reverse_sequence", "scatter"]
+__all__ = ["compress", "cut", "non_zero", "one_hot", "pick", "reverse_sequence", "scatter"]
 
 
 def _rows(
@@ -97,3 +97,35 @@ def reverse_sequence(x: np.ndarray, lengths: np.ndarray, out: np.ndarray, batch_
     to[...] = given
     for b, length in enumerate(lengths.tolist()):
         to[b, :length] = given[b, :length][::-1]
+
+
+def non_zero(x: np.ndarray, out: np.ndarray, count: np.ndarray, source: int) -> None:
+    """The first elements of out become the positions of the elements of x that are not 0, [axes][count[0]].
+
+    x has 1 to 8 axes and the dtype that `source` says (table.KINDS); out has a place for all positions along all axes.
+    """
+    found = np.array(np.nonzero(x), np.int64)
+    count[0] = found.shape[1]
+    out.reshape(-1)[: found.size] = found.reshape(-1)
+
+
+def compress(x__oni: np.ndarray, condition: np.ndarray, out: np.ndarray, count: np.ndarray, itemsize: int) -> None:
+    """The first elements of out become x[o, n, i] of those n of which a condition holds, [o][count[0]][i].
+
+    Of more conditions than n the first count, those without one are left out; itemsize: bytes of an element.
+    """
+    found = np.compress(condition.reshape(-1)[: x__oni.shape[1]], x__oni, axis=1)
+    count[0] = found.shape[1]
+    out.reshape(-1)[: found.size] = found.reshape(-1)
+
+
+def cut(
+    x__oni: np.ndarray, starts__1: np.ndarray, ends__1: np.ndarray, out: np.ndarray, count: np.ndarray, itemsize: int
+) -> None:
+    """The first elements of out become x[o, n, i] of n from a start up to an end, [o][count[0]][i].
+
+    Either counts from the end where it is below 0, and is cut off at the size; itemsize: bytes of an element.
+    """
+    found = x__oni[:, slice(int(starts__1[0]), int(ends__1[0]))]
+    count[0] = found.shape[1]
+    out.reshape(-1)[: found.size] = found.reshape(-1)

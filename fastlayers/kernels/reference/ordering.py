@@ -9,7 +9,7 @@ import numpy as np
 
 from ..table import REDUCE
 
-__all__ = ["arg_extreme", "fold", "topk"]
+__all__ = ["arg_extreme", "argmax", "fold", "topk", "unique"]
 
 
 def topk(x__oni: np.ndarray, out__oki: np.ndarray, indices__oki: np.ndarray, source: int, reverse: bool) -> None:
@@ -33,6 +33,11 @@ def arg_extreme(x__oni: np.ndarray, out__oi: np.ndarray, source: int, reverse: b
     function: Any = np.argmin if reverse else np.argmax
     found = x__oni.shape[1] - 1 - function(np.flip(x__oni, 1), axis=1) if last else function(x__oni, axis=1)
     out__oi[...] = found
+
+
+def argmax(x__oni: np.ndarray, out__oi: np.ndarray, reverse: bool) -> None:
+    """out[o, i] = the n, of at least one, of the largest x[o, n, i] (the least if `reverse`): the first of equals, or of NaN."""
+    out__oi[...] = x__oni.argmin(axis=1) if reverse else x__oni.argmax(axis=1)
 
 
 def _mean(x: np.ndarray, n: int) -> Any:
@@ -74,3 +79,40 @@ def fold(x__oni: np.ndarray, out__oi: np.ndarray, op: int, source: int) -> None:
 def _ends(dtype: np.dtype[Any]) -> tuple[int, int]:
     info = np.iinfo(dtype)
     return int(info.min), int(info.max)
+
+
+def unique(
+    x: np.ndarray,
+    out: np.ndarray | None,
+    indices: np.ndarray | None,
+    inverse: np.ndarray | None,
+    counts: np.ndarray | None,
+    count: np.ndarray,
+    source: int,
+    mode: bool,
+) -> None:
+    """The first count[0] of out become the different elements of x, in order or, unless `mode`, as they come; NaN is after all
+    numbers, and one with itself.
+
+    Args:
+        x: of the dtype that `source` says, a number of table.KINDS.
+        out: None where it is not wanted, as the next three; room for as many elements as x has.
+        indices: the position in x where each comes first.
+        inverse: for each element of x, which of them it is.
+        counts: how often each is there.
+        count: how many there are.
+        source: a number of table.KINDS.
+        mode: whether they are in order.
+    """
+    flat = x.reshape(-1)
+    _, first, which, often = np.unique(flat, return_index=True, return_inverse=True, return_counts=True)
+    which = which.reshape(-1)
+    if not mode:
+        order = np.argsort(first)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        first, which, often = first[order], place[which], often[order]
+    count[0] = len(first)
+    for array, values in ((out, flat[first]), (indices, first), (inverse, which), (counts, often)):
+        if array is not None:
+            array.reshape(-1)[: len(values)] = values

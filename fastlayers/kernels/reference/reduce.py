@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..table import REDUCE
 
-__all__ = ["reduce", "running_sum"]
+__all__ = ["col2im", "reduce", "running_sum"]
 
 
 def _log_sum_exp(x: np.ndarray) -> np.ndarray:
@@ -53,3 +54,28 @@ def running_sum(x__oni: np.ndarray, out__oni: np.ndarray, source: int, exclusive
         if exclusive:
             sums = np.concatenate((np.zeros_like(x[:, :1]), sums[:, :-1]), 1)
         out__oni[...] = sums[:, ::-1] if reverse else sums
+
+
+def col2im(
+    x__bkp: np.ndarray,
+    out__bs: np.ndarray,
+    size: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    pads: Sequence[int],
+) -> None:
+    """out[b, pixel] = the sum of what the blocks over it hold: x[b, :, p] is the block at place p, of the image with its padding.
+
+    Three numbers each for depth, height and width; `pads` are pairs, before and after.
+    """
+    wide = [s + pads[2 * i] + pads[2 * i + 1] for i, s in enumerate(size)]
+    places = [(w - d * (k - 1) - 1) // s + 1 for w, k, s, d in zip(wide, kernel, stride, dilation, strict=True)]
+    parts = x__bkp.reshape(len(x__bkp), -1, *places)
+    whole = np.zeros((len(x__bkp), *(max(w, s) for w, s in zip(wide, size, strict=True))), x__bkp.dtype)
+    for i, tap in enumerate(itertools.product(*map(range, kernel))):
+        starts = [t * d for t, d in zip(tap, dilation, strict=True)]
+        z, y, x = [slice(a, a + (c - 1) * s + 1, s) for a, c, s in zip(starts, places, stride, strict=True)]
+        whole[:, z, y, x] += parts[:, i]
+    z, y, x = [slice(pads[2 * i], pads[2 * i] + s) for i, s in enumerate(size)]
+    out__bs[...] = whole[:, z, y, x].reshape(out__bs.shape)

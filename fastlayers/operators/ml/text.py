@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import UnsupportedError
 from .._base import INT64, Spec, View, register
-from .._traits import EACH, PLAIN
+from .._traits import EACH, PLAIN, uncounted
 from ..shapes import broadcast, need_kind
 
 __all__: list[str] = []
@@ -65,7 +65,7 @@ def _normalizer_run(n: View, x: np.ndarray) -> Arrays:
     return (strings(kept or [""], (*x.shape[:-1], len(kept) or 1)),)
 
 
-register("StringNormalizer", _normalizer_infer, _normalizer_run, traits=PLAIN._replace(counts=True))
+register("StringNormalizer", _normalizer_infer, _normalizer_run, traits=PLAIN._replace(counts=uncounted))
 
 # ---- StringConcat, StringSplit ---------------------------------------------------------------------------------------
 
@@ -94,4 +94,4 @@ def _split_run(n: View, x: np.ndarray) -> Arrays:
     return strings(padded, (*x.shape, width)), counts
 
 
-register("StringSplit", _split_infer, _split_run, traits=PLAIN._replace(counts=True))
+register("StringSplit", _split_infer, _split_run, traits=PLAIN._replace(counts=uncounted))

@@ -17,12 +17,15 @@ from ...kernels.table import NBITS_SUMS
 from .._base import Spec, View, register
 from .._costs import product
 from .._traits import Traits
+from ..builder import Parts
 from ..fused import IDENTITY
 from ..shapes import need_kind
 from .parameters import Arrays
 
 if TYPE_CHECKING:
     from ..builder import Builder
+
+_AT_ONCE = 1 << 20  # weights that are packed at once
 
 
 def _kind(n: View, i: int) -> tuple[Blocks, Any, Any]:
@@ -93,12 +96,13 @@ def _lower(n: View, b: Builder) -> Any:
     x, out = b.input(0), b.output(0)
     count = math.prod(x.shape[:-1])
 
-    def arguments() -> tuple[Any, ...]:
-        few = kind.few(_ordered(n, raw, order))
-        unread(raw)  # a matrix is not in memory three times while it is packed
-        return *few, bias, terms, kind.bits, None
+    def part(i: int, j: int) -> tuple[Any, ...]:
+        found = raw[i:j] if order is None else _ordered(n, raw, order[i:j])
+        few = kind.few(found)
+        unread(found)  # a matrix is not in memory twice while it is packed
+        return *few, None if bias is None else bias[i:j], terms, kind.bits, None
 
-    packed = b.pack("nbits_pack", arguments)
+    packed = b.pack("nbits_pack", lambda: Parts(rows, part, _AT_ONCE // terms))
     b.call("nbits", x.view((count, terms)), packed, out.view((count, rows)), NBITS_SUMS["integer"], IDENTITY)
     return True
 
@@ -118,5 +122,19 @@ def _run_rows(n: View, raw: np.ndarray, ids: np.ndarray) -> Arrays:
     return (_floats(_kind(n, 0)[0], np.take(raw, ids, 0)),)
 
 
+def _lower_rows(n: View, b: Builder) -> Any:
+    raw: Any = n.value(0)
+    if raw is None:
+        return False
+
+    def rows(ids: np.ndarray) -> Arrays:
+        found = _run_rows(n, raw, ids)
+        unread(raw)  # each page that was touched has brought fifteen others of the file
+        return found
+
+    b.python(rows, (b.input(1),), (b.output(0),))
+    return True
+
+
 register("BlockLinear", _infer, _run, _lower, Traits(multiply_adds=product))
-register("BlockEmbedding", _infer_rows, _run_rows, None, Traits(time="gather"))
+register("BlockEmbedding", _infer_rows, _run_rows, _lower_rows, Traits(time="gather"))

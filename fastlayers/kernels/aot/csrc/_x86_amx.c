@@ -1,5 +1,5 @@
-/* The x86_amx level: a level below it, x86_v4, whose module it loads, with products of bytes and of bfloat16 by AMX's tiles. So its own
- * code is what differs. For the tests FL_TILES_EMULATED has the tiles in plain C, over any level (FL_BELOW, with its FL_VECTORS). */
+/* The x86_amx level: a level below it, x86_v4, whose module it loads, with products of bytes, of bfloat16 and with weights of
+ * few bits by AMX's tiles. So its own code is what differs. For the tests FL_TILES_EMULATED has the tiles in plain C, over any level (FL_BELOW, with its FL_VECTORS). */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #define FL_LEVEL x86_amx
@@ -13,6 +13,7 @@
 static void (*fl_f32_unary)(int code, float a, float b, const float *x, float *y, int64_t n); /* the level below's */
 #include "amx.h"
 #include "amx_half.h"
+#include "amx_nbits.h"
 
 static fl_kernels table, fine;
 static fl_quantized quantized;
@@ -29,6 +30,7 @@ static int over_level_below(void) {
     quantized.block = fl_amx_block;
     halves.block = fl_amx_half_block, halves.end = fl_amx_half_end;
     halves.native = fl_amx_half_native, halves.round = fl_amx_half_round;
+    fl_amx_nbits_below = below->nbits_integer, table.nbits_integer = fl_amx_nbits;
     table.name = FL_TEXT(FL_LEVEL), table.quantized = &quantized, table.halves = &halves;
     fine = *below->fine;
     fine.name = table.name, fine.quantized = &quantized, fine.halves = &halves;

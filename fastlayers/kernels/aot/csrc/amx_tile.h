@@ -4,6 +4,7 @@
  *   fl_tile_config(p)            the shapes of all tiles, an fl_tile_shapes; their contents are zero then
  *   fl_tile_zero(t), fl_tile_load(t, p, stride), fl_tile_store(t, p, stride)
  *   fl_tile_dot(c, a, b)         c[i][j] += sum over k of a[i][k] b[k / 4][j][k % 4], uint8 by int8, exact in int32
+ *   fl_tile_dot_signed(c, a, b)  the same, int8 by uint8
  *   fl_tile_dot_brain(c, a, b)   c[i][j] += e + o in float32, where e and o are the sums over k of a[i][2 k] b[k][2 j] and of
  *                                a[i][2 k + 1] b[k][2 j + 1] in bfloat16, from zero and in order, every product and its sum rounded once
  *                                to nearest, ties to even; subnormals, given and made, are zeros
@@ -30,6 +31,7 @@ typedef struct { /* as LDTILECFG reads it */
 #define fl_tile_load(t, p, stride) _tile_loadd(t, p, stride)
 #define fl_tile_store(t, p, stride) _tile_stored(t, p, stride)
 #define fl_tile_dot(c, a, b) _tile_dpbusd(c, a, b)
+#define fl_tile_dot_signed(c, a, b) _tile_dpbsud(c, a, b)
 #define fl_tile_dot_brain(c, a, b) _tile_dpbf16ps(c, a, b)
 #define fl_tile_release() _tile_release()
 /* GCC's tile loads do not say that they read memory: what was written before them has to be there. */
@@ -72,18 +74,22 @@ static void fl_tile_fit(int c, int a, int b) {
   const fl_tile_shapes *s = &fl_tile_shape;
   fl_tile_need(s->rows[c] && s->rows[a] == s->rows[c] && s->bytes[b] == s->bytes[c] && s->rows[b] * 4 == s->bytes[a] && s->bytes[c] % 4 == 0);
 }
-static void fl_tile_dot(int c, int a, int b) {
+static void fl_tile_dot_bytes(int c, int a, int b, int is_signed) {
   const fl_tile_shapes *s = &fl_tile_shape;
   fl_tile_fit(c, a, b);
   for (int i = 0; i < s->rows[c]; i++) {
     uint32_t sum[16];
     memcpy(sum, fl_tile_bytes[c][i], 64);
     for (int k = 0; k < s->bytes[a]; k++)
-      for (int j = 0; j < s->bytes[c] / 4; j++)
-        sum[j] += (uint32_t)(fl_tile_bytes[a][i][k] * (int8_t)fl_tile_bytes[b][k / 4][4 * j + k % 4]);
+      for (int j = 0; j < s->bytes[c] / 4; j++) {
+        const uint8_t x = fl_tile_bytes[a][i][k], y = fl_tile_bytes[b][k / 4][4 * j + k % 4];
+        sum[j] += (uint32_t)(is_signed ? (int8_t)x * y : x * (int8_t)y);
+      }
     memcpy(fl_tile_bytes[c][i], sum, 64);
   }
 }
+static inline void fl_tile_dot(int c, int a, int b) { fl_tile_dot_bytes(c, a, b, 0); }
+static inline void fl_tile_dot_signed(int c, int a, int b) { fl_tile_dot_bytes(c, a, b, 1); }
 static float fl_tile_flush(float x) { return x > -0x1p-126f && x < 0x1p-126f ? x * 0 : x; }
 static float fl_tile_brain(int t, int row, int at) {
   uint16_t half;

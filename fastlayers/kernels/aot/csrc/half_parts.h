@@ -9,6 +9,26 @@ FL_INLINE const uint16_t *fl_half_at(const fl_half_block *p, int64_t panel, int6
   return p->b + (p->panels * k0 + panel * fl_half_even(p->kind, klen)) * FL_PANEL;
 }
 
+/* VW float16 as floats. */
+FL_INLINE vf fl_half_wide(const uint16_t *p) {
+#if VW == 16
+  return (vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+#elif VW == 8
+  return (vf)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+#elif defined(__aarch64__)
+  return (vf)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+#else
+  vu h;
+  FL_UNROLL for (int i = 0; i < VW; i++) h[i] = p[i];
+  /* as fl_of_half: what is below 2^-14 as a float of 2^-14 and more, less 2^-14 */
+  const vu size = h & 0x7fff, bits = (size << 13) + (112u << 23);
+  const vi small = (vi)((vf)(bits + (1u << 23)) - 0x1p-14f);
+  const vi large = (vi)((bits + (112u << 23)) | ((vu)(size > 0x7c00) & 0x400000));
+  const vi some = vseli((vi)(size < 0x400), small, vseli((vi)(size < 0x7c00), (vi)bits, large));
+  return (vf)(some | (vi)((h & 0x8000) << 16));
+#endif
+}
+
 /* ---- rounding ------------------------------------------------------------------------------------------------------------ */
 
 FL_INLINE uint16_t fl_brain_of(float x) {

@@ -9,7 +9,7 @@
 #define FL_INDEXING_H
 #include <stdint.h>
 #include <string.h>
-#include "../made/codes.h"
+#include "dtypes.h"
 #include "once.h"
 
 enum { FL_GRID = 8, FL_OFFSETS = 512 };
@@ -191,6 +191,37 @@ static void fl_one_hot(const int64_t *indices, const char *values, int64_t n, in
   case 2: FL_HOT(uint16_t);
   case 4: FL_HOT(uint32_t);
   default: FL_HOT(uint64_t);
+  }
+}
+
+#define FL_FOUND(T)                                                                               \
+  for (int64_t i = 0; i < n; i++) {                                                               \
+    to[found] = i;                                                                                \
+    found += (((const T *)x)[i] & (T)mask) != 0;                                                  \
+  }                                                                                               \
+  break
+/* Positions of those of n elements of a dtype that are not 0; returns how many. Room for n positions. */
+static int64_t fl_found(int kind, const char *x, int64_t n, int64_t *to) {
+  const int size = fl_bytes_of(kind);
+  const uint64_t mask = ~(uint64_t)0 >> (64 - 8 * size + fl_is_float(kind)); /* not a float's sign */
+  int64_t found = 0;
+  switch (size) {
+  case 1: FL_FOUND(uint8_t);
+  case 2: FL_FOUND(uint16_t);
+  case 4: FL_FOUND(uint32_t);
+  default: FL_FOUND(uint64_t);
+  }
+  return found;
+}
+
+/* Positions in the flat array, at the begin of `at`, as positions along each axis: [axes][count], in their place. */
+static void fl_unravel(int64_t *at, int64_t count, int axes, const int64_t *shape) {
+  for (int64_t i = 0; axes > 1 && i < count; i++) {
+    int64_t rest = at[i];
+    for (int a = axes - 1; a >= 0; a--) {
+      at[a * count + i] = a ? rest % shape[a] : rest;
+      rest /= shape[a];
+    }
   }
 }
 #endif

@@ -1,46 +1,11 @@
 /* Products with weights of 2, 4 or 8 bits that stay packed (nbits_types.h); ../../README.md says what is summed in which order.
  *
  *   exact    weights become floats in registers: (q - zero) * scale, rounded once, as `panels` writes them for products of many rows
- *   integer  rows are bytes with a scale a block; a block's sum is an int32, which is exact
+ *   integer  rows are integers with a step a block: of one byte, or of three, which hold what floats do; sums of bytes are exact
  *
- * Bits, rows and whether there are zero points are constants of each tile: nbits_tile.h. */
+ * Bits, rows and whether there are zero points are constants of each tile: nbits_integer.h. */
 
-/* 16 zero points of a block, as floats */
-FL_INLINE void fl_nbits_zeros_of(const fl_nbits *p, const void *zeros, int64_t block, vf *z) {
-  FL_UNROLL for (int j = 0; j < FL_PANEL / VW; j++) {
-    if (p->kind == FL_NBITS_BYTES)
-      z[j] = vfloat(vwiden((const uint8_t *)zeros + block * FL_PANEL + j * VW));
-    else if (p->kind == FL_NBITS_FLOATS)
-      z[j] = vload((const float *)zeros + block * FL_PANEL + j * VW);
-    else
-      z[j] = vset((float)(1 << (p->bits - 1)));
-  }
-}
-
-/* VW scales from lane j on, of the 16 that begin at `scales` */
-FL_INLINE vf fl_nbits_scales(const fl_nbits *p, const uint8_t *scales, int j) {
-  return p->narrow ? fl_half_wide((const uint16_t *)scales + j) : vload((const float *)scales + j);
-}
-
-/* Panels next to panel j that alternate with it, itself among them: as many for all panels of a tile. */
-FL_INLINE int64_t fl_nbits_side(const fl_nbits *p, int64_t j) {
-  const int64_t left = p->panels - j / FL_NBITS_SIDE * FL_NBITS_SIDE;
-  return left < FL_NBITS_SIDE ? left : FL_NBITS_SIDE;
-}
-
-/* The first group of panel j (its next one is `side` * 64 bytes on, its next block `side` records), and the scales of its first block. */
-FL_INLINE const uint8_t *fl_nbits_at(const fl_nbits *p, int64_t j) {
-  return p->weights + j / FL_NBITS_SIDE * FL_NBITS_SIDE * p->blocks * p->record + j % FL_NBITS_SIDE * 64;
-}
-FL_INLINE const uint8_t *fl_nbits_scales_at(const fl_nbits *p, int64_t j, int64_t side) {
-  const int64_t all = p->block * p->bits * 2;
-  return p->weights + j / FL_NBITS_SIDE * FL_NBITS_SIDE * p->blocks * p->record + side * all + j % FL_NBITS_SIDE * (p->record - all);
-}
-
-/* Where the zero points of panel j are. */
-FL_INLINE const void *fl_nbits_zeros_at(const fl_nbits *p, int64_t j) {
-  return (const uint8_t *)p->zeros + j * p->blocks * FL_PANEL * (p->kind == FL_NBITS_FLOATS ? 4 : 1);
-}
+#include "nbits_parts.h"
 
 /* The lowest bits of byte i of every lane, less `z`, which is what `table` has taken away already where there are no zero points. */
 FL_INLINE vf fl_nbits_term(const int bits, const int zeros, vi v, int i, vf z, vf table) {
@@ -67,9 +32,9 @@ FL_INLINE vf fl_nbits_table(const int bits, const int zeros) {
 }
 
 /* The weights of `klen` terms from k0 on (of a chunk: k0 is a multiple of 16) as floats, panels [klen][16] of n columns. */
-FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
+FL_INLINE void fl_nbits_panels_of(const int bits, const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
   const int terms = 32 / bits;
-  const vf table = fl_nbits_table(bits, zeros);
+  const vf table = fl_nbits_table(bits, 1);
   for (int64_t j = 0; j * FL_PANEL < p->n; j++) {
     const int64_t side = fl_nbits_side(p, j), line = side * 64, step = side * p->record;
     const uint8_t *panel = fl_nbits_at(p, j), *scales = fl_nbits_scales_at(p, j, side);
@@ -86,7 +51,7 @@ FL_INLINE void fl_nbits_panels_of(const int bits, const int zeros, const fl_nbit
           vi v = viload((const int32_t *)from + i * VW);
           for (int t = 0; t < terms; t += 4, v = (vi)((vu)v >> bits)) /* not unrolled where that takes much code */
             FL_UNROLL for (int u = 0; u < 4; u++)
-              vstore(to + (t + u) * FL_PANEL + i * VW, fl_nbits_term(bits, zeros, v, u, z[i], table) * s[i]);
+              vstore(to + (t + u) * FL_PANEL + i * VW, fl_nbits_term(bits, 1, v, u, z[i], table) * s[i]);
         }
       for (int t = 0; k < end; k++, t++, to += FL_PANEL) /* the last terms: less than a group */
         for (int i = 0; i < FL_PANEL; i++) {
@@ -129,54 +94,75 @@ static void fl_f32_nbits_panels(const fl_nbits *p, int64_t k0, int64_t klen, flo
     p->bits == 8 ? fl_nbits_codes_of(8, p, k0, klen, to) : fl_nbits_codes_of(4, p, k0, klen, to);
     return;
   }
-  const int zeros = p->kind != FL_NBITS_HALF;
   if (p->bits == 8)
-    fl_nbits_panels_of(8, 1, p, k0, klen, to);
+    fl_nbits_panels_of(8, p, k0, klen, to);
   else if (p->bits == 4)
-    zeros ? fl_nbits_panels_of(4, 1, p, k0, klen, to) : fl_nbits_panels_of(4, 0, p, k0, klen, to);
+    fl_nbits_panels_of(4, p, k0, klen, to);
   else
-    fl_nbits_panels_of(2, 1, p, k0, klen, to);
+    fl_nbits_panels_of(2, p, k0, klen, to);
 }
 
-/* m rows of k floats as bytes, in blocks: see fl_nbits. A block whose largest value is not finite has the step NaN; one whose step would
- * be subnormal is zeros. */
-static void fl_f32_nbits_rows(const float *x, int64_t m, int64_t k, int64_t block, int32_t zero, int8_t *q, float *steps, float *sums,
-                          int32_t *starts) {
-  const int64_t blocks = (k + block - 1) / block;
-  for (int64_t i = 0; i < m * blocks; i++, q += block) {
-    const int64_t k0 = i % blocks * block, klen = k - k0 < block ? k - k0 : block;
+/* The step of a block of three bytes a number, a power of two from 2^-126 on, and what a step is of 1. Its largest number becomes no more
+ * than 127 * 0x10101, for which 2 / 1.00394 leaves room. */
+FL_INLINE float fl_nbits_step_of_three(float largest, float *by) {
+  uint32_t bits;
+  float step;
+  largest *= 1.00394f;
+  memcpy(&bits, &largest, 4);
+  bits = bits >> 23 < 23 ? 1 : (bits >> 23) - 22;
+  bits <<= 23;
+  memcpy(&step, &bits, 4);
+  *by = 1 / step;
+  return step;
+}
+
+/* m rows of k floats as integers, in blocks: see fl_nbits. A block whose largest value is not finite has the step NaN; one of bytes
+ * whose step would be subnormal is zeros. */
+static void fl_f32_nbits_rows(const float *x, int64_t m, int64_t k, int64_t block, int32_t zero, int digits, int8_t *q, float *steps,
+                              float *sums, int32_t *starts) {
+  const int64_t blocks = (k + block - 1) / block, wide = blocks * block;
+  for (int64_t i = 0; i < m * blocks; i++) {
+    const int64_t row = i / blocks * digits, at = i % blocks, k0 = at * block, klen = k - k0 < block ? k - k0 : block;
     const float *from = x + i / blocks * k + k0;
+    int8_t *const to = q + row * wide + k0;
     float part[256];
     if (klen < block) {
       memset(part, 0, sizeof part);
       memcpy(part, from, (size_t)klen * 4);
       from = part;
     }
-    vi most = {0}, total = {0}; /* magnitudes as integers: NaN is the largest */
+    vi most = {0}, total[3] = {{0}}; /* magnitudes as integers: NaN is the largest */
     for (int64_t t = 0; t < block; t += VW) {
       const vi a = vbits(vabs(vload(from + t)));
       most = vseli((vi)(a > most), a, most);
     }
-    int32_t top = 0, sum = 0;
+    int32_t top = 0;
     for (int t = 0; t < VW; t++)
       top = most[t] > top ? most[t] : top;
     float largest, step, by;
     memcpy(&largest, &top, 4);
-    step = top >= 0x7f800000 ? NAN : largest / 127;
-    if (!(step >= 0x1p-126f)) {
-      steps[i] = step != step ? step : 0, sums[i] = 0, starts[i] = 0;
-      memset(q, 0, (size_t)block);
-      continue;
-    }
-    by = 127 / largest;
+    step = largest / 127, by = 127 / largest;
+    if (digits > 1)
+      step = fl_nbits_step_of_three(largest, &by);
+    if (top >= 0x7f800000 || step < 0x1p-126f)
+      step = top >= 0x7f800000 ? NAN : 0, by = 0, from = memset(part, 0, sizeof part);
     for (int64_t t = 0; t < block; t += VW) {
-      const vi v = vnear(vload(from + t) * by);
-      total += v;
-      vnarrow((uint8_t *)q + t, v);
+      vi v = vnear(vload(from + t) * by);
+      for (int d = 0; d < digits; d++) {
+        const vi low = d + 1 < digits ? (vi)((vu)v << 24) >> 24 : v;
+        total[d] += low;
+        vnarrow((uint8_t *)to + d * wide + t, low);
+        v = (v - low) >> 8;
+      }
     }
-    for (int t = 0; t < VW; t++)
-      sum += total[t];
-    steps[i] = step, sums[i] = (float)sum, starts[i] = -zero * sum;
+    steps[i] = step;
+    for (int d = 0; d < digits; d++) {
+      const int64_t line = (row + d) * blocks + at;
+      int32_t sum = 0;
+      for (int t = 0; t < VW; t++)
+        sum += total[d][t];
+      sums[line] = (float)sum, starts[line] = -zero * sum;
+    }
   }
 }
 
@@ -191,30 +177,19 @@ FL_INLINE vi fl_nbits_load(const int32_t *words) {
 
 typedef void (*fl_nbits_fn)(const fl_nbits *p, int64_t i, int64_t j);
 
-/* sums [16] of row i as results of panel j */
-FL_INLINE void fl_nbits_finish(const fl_nbits *p, int64_t i, int64_t j, const vf *sums) {
-  const int64_t left = p->n - j * FL_PANEL;
-  float *out = p->out + i * p->ldc + j * FL_PANEL, part[FL_PANEL];
-  float *to = left < FL_PANEL ? part : out;
-  FL_UNROLL for (int t = 0; t < FL_PANEL / VW; t++)
-    vstore(to + t * VW, p->bias ? sums[t] + vload(p->bias + j * FL_PANEL + t * VW) : sums[t]);
-  if (left < FL_PANEL)
-    memcpy(out, part, (size_t)left * 4);
-}
-
 /* The last panel where there is no panel j: a tile may hang over, and its results there are not wanted. */
 FL_INLINE int64_t fl_nbits_within(const fl_nbits *p, int64_t j) { return j * FL_PANEL < p->n ? j : (p->n - 1) / FL_PANEL; }
 
-/* Tiles of one row and of four (NULL where there are none), some panels at a time: `one` of a tile of one row, `more`, of which that is a
- * multiple, of four. Each tile is code of its own, and a wheel has little room: two rows are two tiles of one, and levels of processors
+/* Tiles of one row and of `rows` (NULL where there are none), some panels at a time: `one` of a tile of one row, `more`, of which that is a
+ * multiple, of several. Each tile is code of its own, and a wheel has little room: two rows are two tiles of one, and levels of processors
  * that few have left have no others. */
-FL_INLINE void fl_nbits_walk(const fl_nbits *p, const fl_nbits_fn *tiles, const int one, const int more) {
+FL_INLINE void fl_nbits_walk(const fl_nbits *p, const fl_nbits_fn *tiles, const int rows, const int one, const int more) {
   for (int64_t j = 0; j * FL_PANEL < p->n; j += one)
     for (int64_t i = 0; i < p->m;) {
-      const int t = p->m - i >= 4 && tiles[1];
+      const int t = p->m - i >= rows && tiles[1];
       for (int64_t q = j; q < j + one && q * FL_PANEL < p->n; q += t ? more : one)
         tiles[t](p, i, q);
-      i += t ? 4 : 1;
+      i += t ? rows : 1;
     }
 }
 
@@ -276,9 +251,9 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
       FL_UNROLL for (int r = 0; r < rows; r++) fl_nbits_finish(p, i0 + r, j0 + t, total[r] + t * (FL_PANEL / VW));
 }
 
-/* Panels of a tile of one row, and of four: chains enough to hide what a multiply-add takes, and no more than registers hold. */
-#define FL_NBITS_ONE (VW == 16 ? 4 : 1)
-#define FL_NBITS_MORE(bits) (VW < 16 ? 1 : (bits) == 8 ? 4 : 2)
+/* Panels of a tile of one row: chains enough to hide what a multiply-add takes. Tiles of four rows have one panel, and only 256-bit vectors
+ * have them: with wider ones few processors take floats but for codes and in strict precision, see `nbits_three`. */
+#define FL_NBITS_ONE (VW == 16 ? 2 : 1)
 
 #define FL_NBITS_EXACT(rows, bits, zeros, panels)                                                                                 \
   static __attribute__((noinline)) void fl_nbits_exact_##rows##_##bits##_##zeros(const fl_nbits *p, int64_t i, int64_t j) {       \
@@ -288,28 +263,27 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
 FL_NBITS_EXACT(1, 8, 1, FL_NBITS_ONE)
 FL_NBITS_EXACT(1, 4, 1, FL_NBITS_ONE)
 FL_NBITS_EXACT(1, 2, 1, FL_NBITS_ONE)
-#if VW >= 8
-FL_NBITS_EXACT(4, 8, 1, FL_NBITS_MORE(8))
-FL_NBITS_EXACT(4, 4, 1, FL_NBITS_MORE(4))
+#if VW == 8
+FL_NBITS_EXACT(4, 8, 1, 1)
+FL_NBITS_EXACT(4, 4, 1, 1)
 #define FL_NBITS_EACH(bits, zeros) {fl_nbits_exact_1_##bits##_##zeros, fl_nbits_exact_4_##bits##_##zeros}
 #else
 #define FL_NBITS_EACH(bits, zeros) {fl_nbits_exact_1_##bits##_##zeros, NULL}
 #endif
 #if VW == 16 /* where a table has the zero point taken away already */
-FL_NBITS_EXACT(1, 4, 0, FL_NBITS_ONE)
-FL_NBITS_EXACT(4, 4, 0, FL_NBITS_MORE(4))
+FL_NBITS_EXACT(1, 4, 0, 4)
 #endif
 
 static void fl_f32_nbits_exact(const fl_nbits *p) {
 #if VW == 16
   static const fl_nbits_fn four[2] = FL_NBITS_EACH(4, 0);
   if (p->kind == FL_NBITS_HALF && p->bits == 4) {
-    fl_nbits_walk(p, four, FL_NBITS_ONE, FL_NBITS_MORE(4));
+    fl_nbits_walk(p, four, 4, 4, 4);
     return;
   }
 #endif
   static const fl_nbits_fn tiles[3][2] = {{fl_nbits_exact_1_2_1, NULL}, FL_NBITS_EACH(4, 1), FL_NBITS_EACH(8, 1)}; /* of 2 bits few are made */
-  fl_nbits_walk(p, tiles[p->bits / 4], FL_NBITS_ONE, FL_NBITS_MORE(p->bits));
+  fl_nbits_walk(p, tiles[p->bits / 4], 4, FL_NBITS_ONE, 1);
 }
 
 /* ---- integer ---------------------------------------------------------------------------------------------------------------- */
@@ -326,6 +300,15 @@ static void fl_f32_nbits_exact(const fl_nbits *p) {
 #undef FL_NBITS_WAY
 #undef FL_DOT_TARGET
 #endif
+
+static int fl_f32_nbits_three(const fl_nbits *p) {
+#if defined(FL_NBITS_DOT) && VW == 16
+  return p->bits > 2 && !p->codes && fl_nbits_has_dot();
+#else
+  (void)p;
+  return 0;
+#endif
+}
 
 static void fl_f32_nbits_integer(const fl_nbits *p) {
 #ifdef FL_NBITS_DOT

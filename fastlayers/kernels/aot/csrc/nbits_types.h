@@ -5,7 +5,10 @@
  * memory line by line. A block of a panel is its weights and then its 16 scales, as float16 where all scales of the matrix are that exactly (ggml's are: a tenth less to
  * read of blocks of 4 bits), else as float32. Weights come in groups of 32 / bits terms: an int32 for each of the 16 columns, whose byte
  * i has term 4 s + i of the group in its bits from s * bits on. So the byte i of every column, shifted, are the weights of four
- * neighbouring terms as the instructions that multiply quads of bytes want them, and a lane is a column everywhere. */
+ * neighbouring terms as the instructions that multiply quads of bytes want them, and a lane is a column everywhere.
+ *
+ * Rows are floats, or integers with a step for each block: of one byte, or of three, digits to the base 256 from -128 to 127, of which
+ * each is a line of bytes, the lowest first. */
 #ifndef FL_NBITS_TYPES_H
 #define FL_NBITS_TYPES_H
 #include <stdint.h>
@@ -25,9 +28,10 @@ typedef struct fl_nbits {
   int64_t m, n, chunk;           /* rows, columns; terms of a chain of sums of `exact`: FL_KC or FL_FINE */
   const float *x;                /* of `exact`: rows of `pitch` floats, which has whole blocks */
   int64_t pitch;
-  const int8_t *q;    /* of `integer`, made by `rows`: [m][blocks * block], */
-  const float *steps; /* their scales [m][blocks], */
-  const float *sums;  /* the sums of each block, */
+  int digits;         /* of `integer`: bytes of a number, 1 or 3 */
+  const int8_t *q;    /* made by `rows`: [m][digits][blocks * block], */
+  const float *steps; /* their steps [m][blocks], */
+  const float *sums;  /* the sums of each block [m][digits][blocks], */
   const int32_t *starts; /* and these times the zero point where it is the same for all, below 0 */
   const float *bias;     /* of the first column, or NULL; whole panels */
   float *out;

@@ -8,6 +8,9 @@
 
 /* Taps first .. last - 1 of `taps` are in an axis of `size`, of a window that begins at `start`. */
 static inline void fl_places_inside(int64_t start, int64_t step, int64_t taps, int64_t size, int64_t *first, int64_t *last) {
+  *first = 0, *last = taps;
+  if (start >= 0 && start + (taps - 1) * step < size) /* as most are: a division costs as much as a window */
+    return;
   *first = start < 0 ? (-start + step - 1) / step : 0;
   *last = start < size ? (size - start + step - 1) / step : 0;
   *last = *last < taps ? *last : taps;

@@ -3,22 +3,71 @@
 #define FL_RUNNING_H
 
 #include <stdint.h>
+#include <string.h>
 
-/* out[n] = x[0] + ... + x[n], of columns of n values with stride `inner`; `reverse`: from the end on; `exclusive`: without x[n] itself. */
+/* out[n] = x[0] + ... + x[n], of columns of n values with stride `inner`; `reverse`: from the end on; `exclusive`: without x[n] itself.
+ * Several columns go row by row: the sums so far are the row before. */
 #define FL_RUNNING(NAME, T, W)                                                                                       \
+  static void NAME##_row(const T *sums, const T *x, T *out, int64_t n) {                                             \
+    typedef W lanes __attribute__((vector_size(16)));                                                                \
+    enum { L = 16 / sizeof(T) };                                                                                     \
+    int64_t i = 0;                                                                                                   \
+    for (; i + L <= n; i += L) {                                                                                     \
+      lanes a, b;                                                                                                    \
+      memcpy(&a, sums + i, 16), memcpy(&b, x + i, 16);                                                               \
+      a += b;                                                                                                        \
+      memcpy(out + i, &a, 16);                                                                                       \
+    }                                                                                                                \
+    for (; i < n; i++)                                                                                               \
+      out[i] = (T)((W)sums[i] + (W)x[i]);                                                                            \
+  }                                                                                                                  \
   static void NAME(const T *x, T *out, int64_t n, int64_t inner, int exclusive, int reverse) {                       \
-    for (int64_t i = 0; i < inner; i++) {                                                                            \
-      W sum = 0;                                                                                                     \
-      for (int64_t k = 0; k < n; k++) {                                                                              \
-        const int64_t at = (reverse ? n - 1 - k : k) * inner + i;                                                    \
+    W sum = 0;                                                                                                       \
+    for (int64_t k = 0; k < n; k++) {                                                                                \
+      const int64_t at = (reverse ? n - 1 - k : k) * inner, before = reverse ? at + inner : at - inner;              \
+      if (inner == 1) {                                                                                              \
         const W with = sum + (W)x[at];                                                                               \
         out[at] = (T)(exclusive ? sum : with);                                                                       \
         sum = with;                                                                                                  \
+      } else if (k) {                                                                                                \
+        NAME##_row(out + before, x + (exclusive ? before : at), out + at, inner);                                    \
+      } else {                                                                                                       \
+        for (int64_t i = 0; i < inner; i++)                                                                          \
+          out[at + i] = (T)(exclusive ? 0 : sum + (W)x[at + i]);                                                     \
       }                                                                                                              \
     }                                                                                                                \
   }
 FL_RUNNING(fl_running_f32, float, float)
 FL_RUNNING(fl_running_i32, int32_t, uint32_t)
 FL_RUNNING(fl_running_i64, int64_t, uint64_t)
+
+/* Blocks of `kernel` values at `places` places of an image of `size` pixels. */
+typedef struct {
+  int64_t size[3], kernel[3], stride[3], dilation[3], before[3], places[3];
+} fl_blocks;
+
+/* out[pixel] = the sum of what the blocks over it hold, x [kernel][places], in the order of the kernel's taps. */
+static void fl_col2im(const fl_blocks *b, const float *x, float *out) {
+  const int64_t *size = b->size, *kernel = b->kernel, *places = b->places, step = b->stride[2];
+  memset(out, 0, (size_t)(size[0] * size[1] * size[2]) * sizeof(float));
+  for (int64_t tap = 0; tap < kernel[0] * kernel[1] * kernel[2]; tap++) {
+    const int64_t z = tap / (kernel[1] * kernel[2]) * b->dilation[0] - b->before[0];
+    const int64_t y = tap / kernel[2] % kernel[1] * b->dilation[1] - b->before[1];
+    const int64_t first = tap % kernel[2] * b->dilation[2] - b->before[2];
+    const int64_t i0 = first < 0 ? (-first + step - 1) / step : 0; /* places i0 .. i1 - 1 are in the image */
+    const int64_t room = size[2] - first, most = room > 0 ? (room + step - 1) / step : 0, i1 = most < places[2] ? most : places[2];
+    for (int64_t i = 0, d = z; i < places[0]; i++, d += b->stride[0])
+      for (int64_t j = 0, h = y; j < places[1]; j++, h += b->stride[1], x += places[2]) {
+        float *to = out + (d * size[1] + h) * size[2] + first;
+        if (d < 0 || d >= size[0] || h < 0 || h >= size[1] || i0 >= i1)
+          continue;
+        if (step == 1)
+          fl_running_f32_row(to + i0, x + i0, to + i0, i1 - i0);
+        else
+          for (int64_t k = i0; k < i1; k++)
+            to[k * step] += x[k];
+      }
+  }
+}
 
 #endif

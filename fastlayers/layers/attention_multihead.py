@@ -180,7 +180,7 @@ class MultiheadAttention(Layer):
             same = key is query
             kx = q if same else self._first(key, "key")
             vx = kx if value is key and self.kdim == self.vdim else self._first(value, "value")
-            packed = None if symbolic(kx) else self._packed()
+            packed = None if symbolic(q, kx, vx) else self._packed()
             k, v = self._project(1, kx, packed), self._project(2, vx, packed)
             offset = 0 if cache is None else None
         q = self._project(0, q, packed)
@@ -206,7 +206,7 @@ class MultiheadAttention(Layer):
 
     def _first(self, x: Any, what: str) -> Any:
         """An input as (n, t, features), checked."""
-        width = {"query": self.embed_dim, "key": self.kdim, "value": self.vdim, "residual": self.embed_dim}[what]
+        width = self.kdim if what == "key" else self.vdim if what == "value" else self.embed_dim
         if not symbolic(x):
             x = as_float32(x, "MultiheadAttention", what)
         if x.ndim not in (2, 3) or differ(x.shape[-1], width):
@@ -219,8 +219,8 @@ class MultiheadAttention(Layer):
         return x if self.batch_first else _swapped(x)
 
     def _project(self, i: int, x: Any, packed: Any = None) -> Any:
-        """Query (0), key (1) or value (2), as `_first` gives it, through its projection; `packed`: if it is there already."""
-        if symbolic(x):
+        """Query (0), key (1) or value (2), as `_first` gives it, projected; `packed`: of arrays alone, if it is there."""
+        if packed is None and symbolic(x):
             weight, bias = self._part(self._tensors(), i)
             return linear(x, weight, bias)
         return run_linear((packed or self._packed())[i], x, self._sizes[i], None, IDENTITY)

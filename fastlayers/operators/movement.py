@@ -255,7 +255,7 @@ def _slice_most(n: View) -> list[Spec] | None:
 def _slice_lower(n: View, b: Any) -> Any:
     if b.counter is not None:
         shape, axis = n.sizes(0), _cut_axis(n)
-        cut = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))  # type: ignore[index, operator]
+        cut = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))  # type: ignore[index, operator, arg-type]
         x, ends, out = b.input(0), [indices(n, b, i) for i in (1, 2)], b.output(0)
         return b.call("cut", x.view(cut), *ends, out.view((out.size,)), b.counter, x.dtype.itemsize)
     bounds = _bounds(n)

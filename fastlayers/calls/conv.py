@@ -28,9 +28,9 @@ def call(
     x, out = m.view(x, five(x.shape, x_last, axes)), m.view(out, five(out.shape, out_last, axes))
     if residual is not None:
         residual = m.view(residual, out.shape)
-    taps, stride, dilation, pads = window.in_three()
+    taps, stride, dilation, pads = three = window.in_three()
     shape = (*weight.shape[:2], *taps)
-    name, tile, found, _ = chosen(c, x.shape, shape, out.shape, residual is not None)
+    name, tile, found, _ = chosen(c, three, x.shape, shape, out.shape, residual is not None)
 
     def made() -> np.ndarray:
         return (weight if floats is None else floats()).reshape(shape)

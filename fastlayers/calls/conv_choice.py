@@ -24,7 +24,7 @@ from ..kernels.table import CONV_WALKS
 from ..kernels.winograd_points import terms_of, tiles_of
 from .conv_costs import PANEL, choose, expected, half_pays
 from .conv_dilated import Phases, as_last, dilated_phases
-from .geometry import Window, five
+from .geometry import Three, Window, five
 
 __all__ = [
     "VARIABLE", "WALKS", "Choice", "Convolution", "bytes_alone", "chosen", "forced", "kernel_for", "why", "why_bytes",
@@ -151,10 +151,12 @@ class Choice(NamedTuple):
     space: tuple[int, int, int]  # of the result
 
 
-def chosen(c: Convolution, x: Sequence[int], weight: Sequence[int], out: Sequence[int], residual: bool) -> Choice:
-    """The algorithm for shapes of five axes."""
-    window, groups, mode, x_last, out_last, packs, direct, half = c
-    _, stride, dilation, pads = window.in_three()
+def chosen(
+    c: Convolution, three: Three, x: Sequence[int], weight: Sequence[int], out: Sequence[int], residual: bool
+) -> Choice:  # fmt: skip
+    """The algorithm for shapes of five axes; `three` is the window's."""
+    _, groups, mode, x_last, out_last, packs, direct, half = c
+    _, stride, dilation, pads = three
     wanted = forced()
     space: Any = out[1:4] if out_last else out[2:]
     turned = 2 - x_last - out_last
@@ -172,9 +174,9 @@ def chosen(c: Convolution, x: Sequence[int], weight: Sequence[int], out: Sequenc
 def why(c: Convolution, x: Sequence[int], weight: Sequence[int], out: Sequence[int], residual: bool) -> str:
     """The reason, in words, for the algorithm that `call` chooses for these shapes; "" where there is but one."""
     axes = len(c.window.kernel)
-    taps, stride, dilation, _ = c.window.in_three()
+    taps, stride, dilation, _ = three = c.window.in_three()
     weight, x, out = (*weight[:2], *taps), five(x, c.x_last, axes), five(out, c.out_last, axes)
-    name, tile, found, space = chosen(c, x, weight, out, residual)
+    name, tile, found, space = chosen(c, three, x, weight, out, residual)
     if name == "depthwise" or math.prod(taps) == 1:
         return "products of bfloat16" if name == "conv_half" else ""
     if found is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -181,10 +181,15 @@ def call(
         m.call("conv_transpose", x, packed, out, pads, x_last, out_last, act)
         return
     parts, copies, size = plan
+    key: Key = (0, 0)
+
+    def made() -> tuple[Any, ...]:
+        return _arguments(found, key, weight, bias)
+
     run, _, _, part, pack = m
     scratch = m.temp((size,)) if copies else m.view(out, (size,))
     for key, around, start, shape in parts:
-        packed = pack("depthwise_pack", partial(_arguments, found, key, weight, bias), key)
+        packed = pack("depthwise_pack", made, key)
         run("depthwise", x, packed, part(scratch, shape, start), around, 0, x_last, None, act)
     for copy in copies:
         run("copy", scratch, out, *copy, 4)

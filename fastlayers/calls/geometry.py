@@ -8,7 +8,10 @@ from functools import lru_cache
 from .._tuples import NamedTuple
 from .._windows import same_padding
 
-__all__ = ["Copy", "Window", "five", "three", "three_pads"]
+__all__ = ["Copy", "Three", "Window", "five", "three", "three_pads"]
+
+
+Three = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 class Window(NamedTuple):
@@ -32,7 +35,7 @@ class Window(NamedTuple):
         pads = [same_padding(size, reach, s, lower) for size, reach, s in zip(space, self.reach, stride, strict=True)]
         return Window(kernel, stride, dilation, tuple(pads))
 
-    def in_three(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    def in_three(self) -> Three:
         """Kernel, stride, dilation and pads as kernels take them."""
         kernel, stride, dilation, pads = self
         ones = (1,) * (3 - len(kernel))

@@ -31,11 +31,11 @@ def few(x: Any) -> bool:
 def linear(m: Machine, x: Any, packed: Any, n: int, residual: Any, out: Any, act: Activation) -> None:
     """``out = act(x weightᵀ + bias + residual)`` with packed weight and bias; a residual that is broadcast comes afterwards."""
     given = x.shape
-    if residual is None:  # the shortest way, which small calls notice
+    if residual is None or (len(given) == 2 and residual.shape == (given[0], n)):  # the shortest way, which small calls notice
         if len(given) != 2:
             rows = math.prod(given[:-1])
             x, out = m.view(x, (rows, given[-1])), m.view(out, (rows, n))
-        m.call("linear", x, packed, out, None, act)
+        m.call("linear", x, packed, out, residual, act)
         return
     shape, rows = (*given[:-1], n), math.prod(given[:-1])
     x, flat = m.view(x, (rows, given[-1])), (rows, n)

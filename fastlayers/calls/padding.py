@@ -59,8 +59,10 @@ def _three(x: tuple[int, ...], pairs: Sequence[tuple[int, int]], todo: list[int]
 
 def pad(m: Machine, x: Any, out: Any, found: Sequence[Step], mode: int, value: float) -> None:
     """Fills `out` by these steps; `mode`: a number of `PAD_MODES`."""
-    view, last = m.view, len(found) - 1
-    for i, (given, made, pads, shape) in enumerate(found):
-        to = out if i == last else m.temp(shape)
-        m.call("pad", view(x, given), view(to, made), pads, mode, value)
+    *before, last = found
+    for step in before:
+        to = m.temp(step.shape)
+        m.call("pad", m.view(x, step.x), m.view(to, step.out), step.pads, mode, value)
         x = to
+    given, made, pads, _ = last
+    m.call("pad", m.view(x, given), m.view(out, made), pads, mode, value)

@@ -47,5 +47,7 @@ def _led(m: Machine, x: Any) -> Any:
 def step(m: Machine, kind: str, x: Any, packed: Any, before: Sequence[Any], after: Sequence[Any]) -> None:
     """One step of x ``(n, i)`` or ``(i,)``; states are ``(n, size)`` or ``(size,)``; fills `after`."""
     lead = (1,) if len(x.shape) == 2 else (1, 1)  # the axis of steps or directions, and of the batch where there is none
-    led = [None if s is None else m.view(s, lead + s.shape) for s in (*before, *after)]
-    m.call(kind, m.view(x, lead + x.shape), packed, *led[: len(before)], None, None, *led[len(before) :], False, False, False)
+    view = m.view
+    led = [None if s is None else view(s, lead + s.shape) for s in before]
+    made = [view(s, lead + s.shape) for s in after]
+    m.call(kind, view(x, lead + x.shape), packed, *led, None, None, *made, False, False, False)

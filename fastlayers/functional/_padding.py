@@ -27,6 +27,7 @@ __all__ = ["pad"]
 
 # As the operator Pad has them.
 ONNX_MODES = {"constant": "constant", "zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+_SMALL = 1 << 16
 _MODES = {"constant": PAD_MODES["zeros"], **PAD_MODES}
 
 
@@ -41,7 +42,10 @@ def _numbers(pad: Any) -> tuple[int, ...]:
         raise ArgumentError(
             f"pad: pad is {pad!r}: expected a sequence (last axis before, last axis after, the axis before it, ...)"
         )
-    return tuple(integer("pad", "pad", p) for p in pad)
+    for p in pad:
+        if p.__class__ is not int or not -_SMALL < p < _SMALL:
+            return tuple([integer("pad", "pad", p) for p in pad])
+    return tuple(pad)  # as nearly all are: a small call notices
 
 
 def _shape(x: Shape, pad: tuple[int, ...], mode: Any) -> Shape:

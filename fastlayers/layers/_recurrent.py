@@ -317,15 +317,17 @@ class Cell(Recurrent, Generic[State]):
         packed, again = self._packed()
         array = as_float32(x, name, "x")
         plain, x = array is x, array
-        before = tuple([None if s is None else as_float32(s, name, n) for s, n in zip(given, self._kind.states, strict=True)])
         if x.ndim not in (1, 2):
             raise axes_of_step(name, x.shape)
         if x.shape[-1] != self.input_size:
             features_rule(name, x.shape[-1], self._shapes["weight_ih"])
         wanted = (*x.shape[:-1], self.hidden_size)
-        for argument, value in zip(self._kind.states, before, strict=True):
-            if value is not None and value.shape != wanted:
-                cell_state_rule(name, argument, value.shape, wanted, x.shape)
+        before = given
+        if state is not None:
+            before = tuple([as_float32(s, name, n) for s, n in zip(given, self._kind.states, strict=True)])
+            for argument, value in zip(self._kind.states, before, strict=True):
+                if value.shape != wanted:
+                    cell_state_rule(name, argument, value.shape, wanted, x.shape)
         after = tuple([empty((*x.shape[:-1], size)) for size in self._sizes])
         recurrent.step(ARRAYS, self._kind.name, x, packed, before, after)
         if plain and all(a is b for a, b in zip(given, before, strict=True)):

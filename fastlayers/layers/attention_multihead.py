@@ -174,15 +174,16 @@ class MultiheadAttention(Layer):
         single = len(shape_of(query, "MultiheadAttention", "query")) == 2
         q = self._first(query, "query")
         if projected is not None:
-            k, v = projected
+            (k, v), packed = projected, None
             offset: int | None = 0
         else:
             same = key is query
             kx = q if same else self._first(key, "key")
             vx = kx if value is key and self.kdim == self.vdim else self._first(value, "value")
-            k, v = self._project(1, kx), self._project(2, vx)
+            packed = None if symbolic(q, kx, vx) else self._packed()
+            k, v = self._project(1, kx, packed), self._project(2, vx, packed)
             offset = 0 if cache is None else None
-        q = self._project(0, q)
+        q = self._project(0, q, packed)
         if self.rotary is not None:
             before = 0 if cache is None else _known(self._kept(cache)[0][1])
             q = self.rotary(q, offset=before, num_heads=self.num_heads)
@@ -205,7 +206,7 @@ class MultiheadAttention(Layer):
 
     def _first(self, x: Any, what: str) -> Any:
         """An input as (n, t, features), checked."""
-        width = {"query": self.embed_dim, "key": self.kdim, "value": self.vdim, "residual": self.embed_dim}[what]
+        width = self.kdim if what == "key" else self.vdim if what == "value" else self.embed_dim
         if not symbolic(x):
             x = as_float32(x, "MultiheadAttention", what)
         if x.ndim not in (2, 3) or differ(x.shape[-1], width):
@@ -217,12 +218,12 @@ class MultiheadAttention(Layer):
             return unsqueeze(x, 0) if symbolic(x) else x[None]
         return x if self.batch_first else _swapped(x)
 
-    def _project(self, i: int, x: Any) -> Any:
-        """Query (0), key (1) or value (2), as `_first` gives it, through its projection."""
-        if symbolic(x):
+    def _project(self, i: int, x: Any, packed: Any = None) -> Any:
+        """Query (0), key (1) or value (2), as `_first` gives it, projected; `packed`: of arrays alone, if it is there."""
+        if packed is None and symbolic(x):
             weight, bias = self._part(self._tensors(), i)
             return linear(x, weight, bias)
-        return run_linear(self._packed()[i], x, self._sizes[i], None, IDENTITY)
+        return run_linear((packed or self._packed())[i], x, self._sizes[i], None, IDENTITY)
 
     def _part(self, tensors: dict[str, np.ndarray], i: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Weight and bias of one of the three projections."""

@@ -274,7 +274,7 @@ def test_codes_are_looked_up(bits: int, variant: str) -> None:
 
 @pytest.mark.without("reference")
 def test_codes_that_are_floats_of_eight_bits(variant: str) -> None:
-    """The bits of `linear`: codes of all values, subnormal ones, zeros, NaN and infinity too; scales of float16, tiny ones and such that are too large to be multiplied by a power of two."""
+    """The bits of `linear`: all values, NaN and infinity too; scales of float16, tiny ones, and such as no power of two bears."""
     for kind, (n, k), m in itertools.product([name for name in CODES if "8" in name], ((70, 300), (33, 40)), (1, 3, 9)):
         table, rng = values_of(kind), np.random.default_rng(m)
         finite = np.flatnonzero(np.isfinite(table)).astype(np.uint8)

@@ -30,10 +30,10 @@ def _tile(side: int) -> Callable[..., int]:
 # What stands in for what chooses. The first is the engine's own choice.
 CHOICES: dict[str, dict[str, Any]] = {
     "own": {},
-    "direct": {"fastlayers.calls.conv.choose": _tile(0)},
-    "Winograd 2": {"fastlayers.calls.conv.choose": _tile(2)},
-    "Winograd 4": {"fastlayers.calls.conv.choose": _tile(4)},
-    "Winograd 6": {"fastlayers.calls.conv.choose": _tile(6)},
+    "direct": {"fastlayers.calls.conv_choice.choose": _tile(0)},
+    "Winograd 2": {"fastlayers.calls.conv_choice.choose": _tile(2)},
+    "Winograd 4": {"fastlayers.calls.conv_choice.choose": _tile(4)},
+    "Winograd 6": {"fastlayers.calls.conv_choice.choose": _tile(6)},
     "column and row": {"fastlayers.passes.conv_separable.worthwhile": lambda *_: True},
     "one pass": {"fastlayers.passes.conv_separable.worthwhile": lambda *_: False},
     "phases": {"fastlayers.calls.conv_transpose._FEWEST": 0},

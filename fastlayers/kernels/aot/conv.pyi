@@ -6,8 +6,7 @@ from ._step import Step
 
 class PackedConv:
     panels: Any
-    @property
-    def nbytes(self) -> int: ...
+    nbytes: int
 
 def conv_pack(weight__oidhw: np.ndarray, bias__o: np.ndarray | None, stride: Any, dilation: Any, groups: int) -> PackedConv: ...
 def conv_restore(

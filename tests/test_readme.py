@@ -112,6 +112,7 @@ NOT_RUN = {
     "python -m fastlayers.ort": "its program stands for the reader's: tests/ort/test_stand_in.py",
     "curl": "needs a server of the reader's models: tests/serve",
     "from openai": "needs a server and OpenAI's client: tests/serve/test_openai_client.py",
+    "import tritonclient": "needs a server and Triton's client: tests/serve",
     "the packaged recording": "what the demo prints: test_the_demo_prints_what_readme_shows",
 }
 

@@ -83,7 +83,7 @@ def _chosen(kernel: str, shape: Shape, dtype: str = "float32") -> Case:
         x, count = rng.integers(1, 9, shape).astype(dtype), np.zeros(1, np.int64)
         if kernel == "compress":  # what is left of the room keeps what it was
             out = np.zeros(x.size, dtype)
-            return {"x": x, "condition": rng.random(shape[1]) < 0.3, "out": out, "count": count, "itemsize": x.itemsize}
+            return {"x": x, "condition": rng.random(shape[1]) < 0.7, "out": out, "count": count, "itemsize": x.itemsize}
         x[rng.random(shape) < 0.9] = 0
         x.flat[-1] = 1  # where none is found, the place for the next one has any number
         return {"x": x, "out": np.zeros(x.ndim * x.size, np.int64), "count": count, "source": KINDS[dtype]}

@@ -55,7 +55,8 @@ def test_every_way_has_the_bits_of_all_others(variant: str) -> None:
                 if walk(i, layout) == name:
                     taken[name] += 1
                     np.testing.assert_array_equal(bits(run("conv", problem(i), layout, other(i), RELU)), y, err_msg=f"{name} {i}")
-    ways = set(CONV_WALKS) - ({"blocks"} if variant in ("aot/x86_v1", "aot/neon") else set())  # of registers of eight lanes and more
+    # Blocks are for registers of eight lanes and more.
+    ways = set(CONV_WALKS) - ({"blocks"} if variant in ("aot/x86_v1", "aot/neon") else set())
     assert set(chosen) == set(taken) == ways
     assert taken["rows"] == sum(chosen.values())  # rows can be gone over in any case
     assert all(taken[name] > chosen[name] for name in ways)  # where another is chosen, too

@@ -48,7 +48,7 @@ def test_everything_and_nothing(variant: str) -> None:
         np.testing.assert_array_equal(out[:count], np.arange(count))
 
 
-@pytest.mark.without("reference")
+@pytest.mark.without("reference", "jit")
 def test_too_little_room_for_positions(variant: str) -> None:
     with pytest.raises(UnsupportedError, match="a place for each of all positions"):
         dispatch.kernel("non_zero")(np.ones((3, 4)), np.empty(23, np.int64), np.empty(1, np.int64), KINDS["float64"])
@@ -169,7 +169,7 @@ def test_blocks_add_up(case: int, variant: str, threads: int) -> None:
     np.testing.assert_array_equal(out.reshape(want.shape), want)
 
 
-@pytest.mark.without("reference")
+@pytest.mark.without("reference", "jit")
 def test_blocks_that_do_not_fit(variant: str) -> None:
     x, out, ones = np.ones((1, 4, 9), np.float32), np.ones((1, 15), np.float32), (1, 1, 1)
     with pytest.raises(ShapeError, match="col2im: blocks of 4 values at 9 places, 15 pixels: expected 4, 9 and 16"):

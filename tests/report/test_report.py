@@ -249,7 +249,7 @@ def test_pictures_keep_their_size_on_narrow_screens() -> None:
 
 
 def _contrast(one: Sequence[float], other: Sequence[float]) -> float:
-    """Of two colours of bytes, as the Web Content Accessibility Guidelines define it: 4.5 is asked of small words."""
+    """The ratio of two colours of bytes, as the Web Content Accessibility Guidelines define it: 4.5 is asked of small words."""
 
     def light(colour: Sequence[float]) -> float:
         linear = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]

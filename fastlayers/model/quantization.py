@@ -24,6 +24,7 @@ __all__ = ["quantize"]
 
 _BITS = {"int8": 8, "int4": 4}
 _RUNS, _SECONDS = 5, 0.03  # of a layer that is measured
+_WHOLE_RUNS, _WHOLE_SECONDS = 10, 0.3  # of a network that is done
 _RACES = 3  # until the quantized one is faster
 _SLOWER_BY = 1.1  # a layer in integers, before it stays in float32: conversions around it take time too
 _FLOAT = np.dtype(np.float32)
@@ -368,7 +369,7 @@ class _Work:
         sample: dict[str, Any] | None, size: int,
     ) -> Model:  # fmt: skip
         """The model with its report; raises where it is slower."""
-        seconds = None if sample is None else _raced(self.model, found, sample, sample, 10, 0.3)
+        seconds = None if sample is None else _raced(self.model, found, sample, sample, _WHOLE_RUNS, _WHOLE_SECONDS)
         self.tell(1.0)
         if seconds is not None and seconds[1] > seconds[0] and not self.slower:
             reached = "" if error is None else f", with an error of {error:.2e}"

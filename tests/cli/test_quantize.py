@@ -10,7 +10,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers import cli
-from tests.quantize.networks import model, samples
+from tests.quantize.networks import model, samples, short_races  # noqa: F401
 
 
 @pytest.fixture

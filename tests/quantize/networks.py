@@ -6,10 +6,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 
 import fastlayers as fl
+from fastlayers.model import quantization
 
 F = fl.functional
+
+
+@pytest.fixture(autouse=True)
+def short_races(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For modules that import it: to measure how long a network takes, few runs do, not the second that they get."""
+    monkeypatch.setattr(quantization, "_WHOLE_SECONDS", 0.01)
 
 
 def filled(net: Any, seed: int = 0) -> Any:

@@ -17,7 +17,7 @@ from fastlayers.model.model import Model
 from tests.formats import onnx_build as ob
 
 from .layerwise import session, steps_apart
-from .networks import NETWORKS, model, samples
+from .networks import NETWORKS, model, samples, short_races  # noqa: F401
 
 WRITTEN = [name for name in NETWORKS if name != "lstm"]
 FLOAT = np.dtype(np.float32)

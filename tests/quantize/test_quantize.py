@@ -16,7 +16,7 @@ import fastlayers as fl
 from fastlayers.model import quantization
 from tests.each import each
 
-from .networks import NETWORKS, filled, model, samples
+from .networks import NETWORKS, filled, model, samples, short_races  # noqa: F401
 
 
 def made(name: str, **options: Any) -> fl.Model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from functools import cache
 from pathlib import Path
 
@@ -16,4 +17,6 @@ def text_of(path: Path) -> str:
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    return ast.parse(text_of(path))
+    tree = ast.parse(text_of(path))
+    gc.freeze()  # millions of objects that stay: every later collection would look at them
+    return tree

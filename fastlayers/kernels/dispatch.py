@@ -110,7 +110,12 @@ def give_way() -> Callable[[], object]:
 def levels() -> tuple[str, ...]:
     """The compiled levels that are built and that this processor can run, best first."""
     driver = engine()
-    return () if driver is None else tuple(name for name in LEVELS if driver.usable(name))
+    return () if driver is None else _levels_of(driver)
+
+
+@functools.cache  # files are looked for
+def _levels_of(driver: Any) -> tuple[str, ...]:
+    return tuple(name for name in LEVELS if driver.usable(name))
 
 
 def _numba() -> bool:
@@ -135,9 +140,12 @@ def resolve(name: Any, what: str) -> str:
     """The full name of a variant: "aot" means its best level. `what` begins the errors."""
     if not isinstance(name, str):
         raise DeviceError(f"{what}: expected a str such as 'aot' or 'reference', got {type(name).__name__}")
+    compiled = [f"aot/{level}" for level in levels()]
+    if name == "aot" and compiled:
+        name = compiled[0]
+    if name == "reference" or name in compiled:
+        return str(name)
     names = available()
-    if name == "aot":
-        name = next((n for n in names if n.startswith("aot/")), name)
     if name == "jit" and name not in names:
         raise _no_numba(f"{what} {name!r}")
     if name == "cuda":

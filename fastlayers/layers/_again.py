@@ -38,48 +38,31 @@ class Again:
         tensors: the layer's, by name.
         operator: which of the recorded ones is recurrent.
         packed: what the pack kernel of this name made of the weights, one a node.
-        shaped: makes what the layer returns of the arrays that a program gives; None: it is their tuple.
+        both: whether the output is a pair.
+        whole: whether there is no output beside the state, as of a cell.
+
+    `fast` takes x and a state and gives what the layer returns, or None; it is None itself until there is a program.
     """
 
     __slots__ = (
-        "_count", "_generation", "_lock", "_operator", "_packed", "_pair", "_programs", "_runners", "_seen", "_shaped",
-        "_variant", "tensors",
+        "_both", "_count", "_generation", "_lock", "_operator", "_packed", "_programs", "_runners", "_seen", "_variant", "_whole",
+        "fast", "tensors",
     )  # fmt: skip
 
     def __init__(
-        self,
-        tensors: Mapping[str, np.ndarray],
-        operator: str,
-        packed: Sequence[Any],
-        shaped: Callable[[tuple[np.ndarray, ...]], Any] | None,
+        self, tensors: Mapping[str, np.ndarray], operator: str, packed: Sequence[Any], both: bool = False, whole: bool = False
     ) -> None:
-        self.tensors, self._operator, self._packed, self._shaped = tensors, operator, packed, shaped
-        self._variant, self._generation, self._pair = dispatch.variant(), dispatch.generation, operator == "LSTM"
+        self.tensors, self._operator, self._packed = tensors, operator, packed
+        self._variant = dispatch.variant()
         self._lock = Lock()
         # By how many arrays a call has, and how many axes the first of them: the program, or None where there is to be none.
         self._programs: dict[tuple[int, int], Program | None] = {}
-        self._runners: dict[int, tuple[Any, ...]] = {}
         self._seen: dict[Any, int] = {}
         small = sum(array.nbytes for array in tensors.values()) <= LARGEST
         self._count = 0 if small and self._variant.steps else -1  # of calls without a program; below 0: there is none
-
-    def __call__(self, x: Any, state: Any) -> Any:
-        """The layer's results, for plain arrays of sizes that have come before; None for all others."""
-        if self._generation != dispatch.generation:
-            return None
-        if state is None:
-            arrays: tuple[Any, ...] = (x,)
-        elif not self._pair:
-            arrays = (x, state)
-        elif state.__class__ is tuple and len(state) == 2:
-            arrays = (x, *state)
-        else:
-            return None
-        for runner in self._runners.get(len(arrays), ()):
-            found = runner.call(arrays)
-            if found is not None:
-                return found if self._shaped is None else self._shaped(found)
-        return None
+        self._both, self._whole, self._generation = both, whole, dispatch.generation
+        self._runners: dict[int, tuple[Any, ...]] = {}
+        self.fast: Callable[[Any, Any], Any] | None = None
 
     def came(
         self, x: np.ndarray, before: Sequence[np.ndarray | None], calls: Callable[[Mapping[str, np.ndarray], int], Calls]
@@ -127,3 +110,8 @@ class Again:
             self._programs[kind] = program
             if program is not None:
                 self._runners[kind[0]] = (*self._runners.get(kind[0], ()), program.runner)
+                if self.fast is None:
+                    from ..kernels.aot.run import LayerCalls
+
+                    pair = self._operator == "LSTM"
+                    self.fast = LayerCalls(self._runners, dispatch, self._generation, pair, self._both, self._whole).call

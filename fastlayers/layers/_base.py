@@ -345,11 +345,15 @@ class Layer(metaclass=Frozen):
         """The result of `_pack` for the current kernel variant; made once."""
         weights = self._weights
         made, fast = weights.packed.get(dispatch.current()) or self._make_packed(weights)
-        if fast is not None and self._fast is None:
+        self._quicken(weights, fast)
+        return made
+
+    def _quicken(self, weights: Weights, fast: Any) -> None:
+        """From now on `fast` is asked first, if there is one and the layer still has the weights that it was made of."""
+        if fast is not None and self._fast is not fast:
             with _lock:
                 if self._weights is weights:
                     object.__setattr__(self, "_fast", fast)
-        return made
 
     @refuses_shortage("packing a layer's weights")
     def _make_packed(self, weights: Weights) -> tuple[Any, Any]:

@@ -135,15 +135,6 @@ _USUAL: dict[str, dict[str, Any]] = {
 }
 
 
-# What a layer returns of the arrays that its program gives, by whether its output is a pair, and its state.
-_SHAPED: dict[tuple[bool, bool], Callable[[tuple[np.ndarray, ...]], Any] | None] = {
-    (False, False): None,
-    (False, True): lambda found: (found[0], found[1:]),
-    (True, False): lambda found: (found[:2], found[2]),
-    (True, True): lambda found: (found[:2], found[2:]),
-}
-
-
 class Sequences(Recurrent, Generic[State]):
     """A recurrent layer over a sequence, in several layers and directions."""
 
@@ -201,6 +192,7 @@ class Sequences(Recurrent, Generic[State]):
         given = self._states(name, state)
         if symbolic(x, lengths, mask, *given):
             return self._record(self._tensors(), x, given, lengths, mask)
+        own = self._weights
         packed, again = self._packed()
         y = as_float32(x, name, "x")
         plain = y is x and lengths is None and mask is None
@@ -221,6 +213,7 @@ class Sequences(Recurrent, Generic[State]):
             y = out if merge == "concat" or (merge is None and k < last) else merged(out, merge)
         if plain and all(a is b for a, b in zip(given, before, strict=True)):
             again.came(x, before, self._calls)
+            self._quicken(own, again.fast)
         return y, self._joined(after)
 
     def _calls(self, tensors: Mapping[str, np.ndarray], axes: int) -> Calls:
@@ -276,9 +269,8 @@ class Sequences(Recurrent, Generic[State]):
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
         packed = [self._layer(tensors, suffixes) for suffixes in self._suffixes]
-        both, pair = self.merge is None, self._kind is LSTM
-        again = Again(tensors, self._kind.name.upper(), packed, _SHAPED[both, pair])
-        return (packed, again), again
+        again = Again(tensors, self._kind.name.upper(), packed, both=self.merge is None)
+        return (packed, again), None
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         self._no_extra()
@@ -314,6 +306,7 @@ class Cell(Recurrent, Generic[State]):
         given = self._states(name, state)
         if symbolic(x, *given):
             return self._record(self._tensors(), x, given)  # type: ignore[no-any-return]
+        own = self._weights
         packed, again = self._packed()
         array = as_float32(x, name, "x")
         plain, x = array is x, array
@@ -332,6 +325,7 @@ class Cell(Recurrent, Generic[State]):
         recurrent.step(ARRAYS, self._kind.name, x, packed, before, after)
         if plain and all(a is b for a, b in zip(given, before, strict=True)):
             again.came(x, before, self._calls)
+            self._quicken(own, again.fast)
         return self._joined(after)  # type: ignore[no-any-return]
 
     def _record(self, tensors: Mapping[str, np.ndarray], x: Any, before: Sequence[Any]) -> Any:
@@ -351,8 +345,8 @@ class Cell(Recurrent, Generic[State]):
 
     def _pack(self, tensors: dict[str, np.ndarray]) -> tuple[Any, Any]:
         packed = self._layer(tensors, [""])
-        again = Again(tensors, self._kind.name.upper(), [packed], None if self._kind is LSTM else lambda found: found[0])
-        return (packed, again), again
+        again = Again(tensors, self._kind.name.upper(), [packed], whole=True)
+        return (packed, again), None
 
     def _keras(self) -> dict[str, tuple[int, ...]]:
         self._no_extra()

@@ -95,7 +95,10 @@ class _Plan:
         layout = self.net.traits(node).layout
         wide = max((self.net.rank(name) or 0 for name in node.inputs), default=0) >= 3
         alone = node.outputs[:1] != ("",) and sum(bool(name) for name in node.outputs) == 1
-        sides = layout.sides(self.net.view(node)) if layout is not None and wide and alone and not _settled(node) else None
+        # Of an input of which nothing is known, such as the result of an `If`, no operator can say how it lies in memory.
+        known = all(self.net.spec(name) is not None for name in node.inputs if name)
+        asked = layout is not None and wide and alone and known and not _settled(node)
+        sides = layout.sides(self.net.view(node)) if layout is not None and asked else None
         if sides is None:
             self._first.update(name for name in (*node.inputs, *node.outputs) if name)
             return

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastlayers import passes
 from fastlayers.ir.graph import Graph, Node
 from fastlayers.kernels.table import UNARY, Activation
 from fastlayers.operators.conv import LARGEST_DEPTHWISE
@@ -188,6 +189,20 @@ def layouts(made: Graph) -> dict[str, tuple[bool, bool]]:
 def test_chain_of_convs_is_channels_last_inside() -> None:
     nodes = [FIRST, node("b = Conv(a, p)"), SECOND]
     assert layouts(check({"x": IMAGE}, nodes, CHAIN)) == {"a": (False, True), "b": (True, True), "y": (True, False)}
+
+
+def test_of_a_value_of_which_nothing_is_known_the_channels_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the rest of the graph has its layouts: the pass must not fail for it, which would leave it out as a whole."""
+    then, other = graph({}, [node("i = Neg(y)")], ["i"]), graph({}, [node("i = Reshape(y, s)")], ["i"])
+    nodes = [FIRST, node("b = Conv(a, p)"), SECOND, node("h = If(c)", then_branch=then, else_branch=other)]
+    nodes += [node("z = Conv(h, u)", **PADS)]
+    made = graph({"x": IMAGE, "c": ((), np.bool_), "s": ((None,), np.int64)}, nodes, ["z"], CHAIN)
+    monkeypatch.setattr(passes, "RAISES", True)
+    shape = np.array([IMAGE[0], C, *IMAGE[2:]])
+    for flag in (True, False):
+        found = layouts(same(made, [normal(*IMAGE), np.array(flag), shape]))
+        assert found["a"] == (False, True)
+        assert found["z"] == (False, False)
 
 
 @pytest.mark.parametrize(

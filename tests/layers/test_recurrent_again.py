@@ -92,7 +92,7 @@ def test_what_kernels_do_not_take_as_it_is_gets_no_program(variant: str) -> None
         layer = filled(fl.GRU(5, 7))
         for _ in range(ENOUGH):
             assert list(parts(layer(given))) == want
-        assert not layer._fast._programs
+        assert not layer._packed()[1]._programs
     with pytest.raises(fl.ShapeError, match="x has 4 features"):
         called(layer, x)(x[..., :4])
     with pytest.raises(fl.DTypeError, match="state of type ndarray"):
@@ -102,16 +102,16 @@ def test_what_kernels_do_not_take_as_it_is_gets_no_program(variant: str) -> None
 @pytest.mark.without("reference")
 def test_weights_are_packed_once_and_large_ones_have_no_program(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     layer = called(filled(fl.LSTM(5, 7, num_layers=2)), drawn(3, 2, 5))
-    (program,) = layer._fast._programs.values()
+    (program,) = layer._packed()[1]._programs.values()
     assert [id(p) for p in program.known.weights._packed.values()] == [id(p) for p in layer._packed()[0]]
     monkeypatch.setattr(_again, "LARGEST", 100)
-    assert not called(filled(fl.LSTM(5, 7)), drawn(3, 2, 5))._fast._programs
+    assert not called(filled(fl.LSTM(5, 7)), drawn(3, 2, 5))._packed()[1]._programs
 
 
 def test_new_weights_are_taken_and_old_programs_go() -> None:
     x = drawn(3, 2, 5)
     layer = called(filled(fl.GRU(5, 7)), x)
-    first, kept = list(parts(layer(x))), [weakref.ref(program) for program in layer._fast._programs.values()]
+    first, kept = list(parts(layer(x))), [weakref.ref(program) for program in layer._packed()[1]._programs.values()]
     filled(layer, 9)
     gc.collect()
     assert [program() for program in kept] == [None] * len(kept)

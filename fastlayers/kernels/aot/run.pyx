@@ -17,6 +17,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, have_gil, limit_threads, need, release, run_begin, run_end, run_wake, step_clock, want_gil
+from ._key cimport write_key
 from ._nested cimport MANY_ROUNDS, MOST_BASES, MOST_OPERANDS, STOPPED, Code, Operand, grant_rounds, rounds_left, run_code
 from ._plan cimport ARENA, CONSTANT, FIRST, INTO, OUTPUT, OVER, Chunk, Entry, Ledger, Link, Map, Native, Place, Span, lay_out, map_begin, map_find
 from ._step cimport MOST_AXES, PythonStep, Step, UsersStep, axes_of, index_error
@@ -451,34 +452,6 @@ cdef class Bound:
         return times
 
 
-cdef int64_t write_key(PyObject **values, int count, const char *by_value, int64_t largest, char *to, int64_t room, bint plain) noexcept:
-    """Writes the key that binds arrays: dtypes, shapes, and the values of those that are `by_value`. Returns its length, even
-    beyond `room`; -1 for what is no array, or, if only `plain` ones will do, none that a program takes as it is."""
-    cdef int64_t at = 0, nbytes, word
-    cdef cnp.ndarray array
-    cdef int i, ndim
-    for i in range(count):
-        if values[i] == NULL or not cnp.PyArray_CheckExact(<object>values[i]):
-            return -1
-        array = <cnp.ndarray>values[i]
-        if (plain or by_value[i]) and not cnp.PyArray_ISCARRAY_RO(array):
-            return -1
-        ndim = cnp.PyArray_NDIM(array)
-        nbytes = ndim * sizeof(cnp.npy_intp)
-        if at + 8 + nbytes <= room:
-            word = cnp.PyArray_TYPE(array) | ndim << 8 | <int64_t>cnp.PyArray_ITEMSIZE(array) << 16
-            memcpy(to + at, &word, 8)
-            if ndim:  # a scalar's sizes are at no address
-                memcpy(to + at + 8, cnp.PyArray_DIMS(array), nbytes)
-        at += 8 + nbytes
-        if by_value[i] and cnp.PyArray_SIZE(array) <= largest:
-            nbytes = cnp.PyArray_NBYTES(array)
-            if at + nbytes <= room:
-                memcpy(to + at, cnp.PyArray_DATA(array), nbytes)
-            at += nbytes
-    return at
-
-
 @cython.final
 cdef class Runner:
     """The fast way into a program: plain arrays of the dtypes that the graph wants, of sizes that were bound before."""
@@ -507,10 +480,8 @@ cdef class Runner:
         for i in range(n):
             values[i] = <PyObject *>arrays[i]
         length = write_key(values, n, self.by_value, self.largest, few, KEY_ROOM, plain)
-        if length < 0:
-            return None
         if length <= KEY_ROOM:
-            return few[:length]
+            return None if length < 0 else few[:length]
         made = PyBytes_FromStringAndSize(NULL, length)
         write_key(values, n, self.by_value, self.largest, PyBytes_AS_STRING(made), length, plain)
         return made
@@ -584,7 +555,7 @@ cdef class Runner:
         results = self.finish(bound, bases, keep)
         return {<object>PyTuple_GET_ITEM(self.out_names, i): <object>PyTuple_GET_ITEM(results, i) for i in range(bound.outputs)}
 
-    def call(self, tuple arrays, int threads=0, meter=None):
+    cpdef call(self, tuple arrays, int threads=0, meter=None):
         """A tuple of outputs for inputs by position, or None. `meter`: see `Bound.run`."""
         cdef void *bases[MOST_BASES]
         cdef PyObject *values[MOST_BASES]
@@ -595,6 +566,35 @@ cdef class Runner:
         for i in range(PyTuple_GET_SIZE(arrays)):
             values[i] = PyTuple_GET_ITEM(arrays, i)
         bound = self.find(values, bases)
-        if bound is None:
+        return None if bound is None else self.finish(bound, bases, arrays, threads, meter)
+
+
+@cython.final
+cdef class LayerCalls:
+    """The fast way into the programs of a recurrent layer, by how many arrays they take, while `module.generation` is what it was. `pair`:
+    a state is two arrays; `both`: so is the output; `whole`: the results are the state alone."""
+    cdef dict runners, module
+    cdef object generation
+    cdef bint pair, both, whole
+
+    def __init__(self, dict runners, module, generation, bint pair, bint both, bint whole):
+        self.runners, self.module, self.generation = runners, module.__dict__, generation
+        self.pair, self.both, self.whole = pair, both, whole
+
+    def call(self, x, state):
+        """Returns what the layer does, for plain arrays of sizes that have come before; None for all others."""
+        cdef tuple arrays = (x,), found = None
+        if self.generation is not self.module["generation"]:
             return None
-        return self.finish(bound, bases, arrays, threads, meter)
+        if state is not None:
+            if self.pair and (type(state) is not tuple or PyTuple_GET_SIZE(state) != 2):
+                return None
+            arrays = (x, (<tuple>state)[0], (<tuple>state)[1]) if self.pair else (x, state)
+        for runner in <tuple?>self.runners.get(PyTuple_GET_SIZE(arrays), ()):
+            found = (<Runner?>runner).call(arrays)
+            if found is not None:
+                if self.whole:
+                    return found if self.pair else found[0]
+                if self.both:
+                    return found[:2], found[2:] if self.pair else found[2]
+                return found[0], found[1:] if self.pair else found[1]

@@ -17,12 +17,7 @@ import numpy as np
 from .._windows import halves
 from ..calls.conv import call
 from ..calls.conv_choice import Convolution, why, why_transposed
-from ..calls.conv_transpose import call as call_transposed
-from ..calls.conv_transpose import planned
 from ..calls.geometry import Window, five
-from ..kernels.reference.conv import convolved, taps_first
-from ..kernels.reference.conv_transpose import transposed as transposed_numbers
-from ..kernels.reference.conv_transpose import transposed_taps
 from ..kernels.table import BINARY, PAD_MODES
 from ..rules.windows import bias_rule, channels_rule, kernel_rule, letter, transposed_channels_rule, transposed_size
 from ._base import FLOAT32, Spec, View, register
@@ -140,6 +135,8 @@ def conv_run(
     scale: np.ndarray | None = None, zero: np.ndarray | None = None,
 ) -> Sequence[np.ndarray]:  # fmt: skip
     """One product for every tap, of any number of axes."""
+    from ..kernels.reference.conv import convolved, taps_first
+
     w = _floats(n, w, scale, zero)
     _, _, place = _parts(n)
     assert place is not None
@@ -229,13 +226,15 @@ def conv_transpose_infer(n: View) -> list[Spec]:
 
 
 def conv_transpose_lower(n: View, b: Builder) -> Any:
+    from ..calls.conv_transpose import call
+
     weight, bias = n.value(1), n.value(2)
     if weight is None or not n.float32() or (n.has(2) and bias is None) or weight.ndim > 5:
         return False
     place, _, pads = _transposed(n, n.sizes(0), weight.shape)
     x, out, place = b.input(0), b.output(0), place._replace(pads=pads)
     sides = n.get("x_last", False), n.get("out_last", False)
-    call_transposed(b.machine, place, n.get("group", 1), *sides, x, weight, bias, out, fused(n))
+    call(b.machine, place, n.get("group", 1), *sides, x, weight, bias, out, fused(n))
     return True
 
 
@@ -246,18 +245,23 @@ def _transposed_why(n: View) -> str:
     place, _, pads = _transposed(n, x, w)
     x_last, out_last = n.get("x_last", False), n.get("out_last", False)
     given, made = five(x, x_last), five(out, out_last)  # type: ignore[arg-type]
+    from ..calls.conv_transpose import planned
+
     plan = planned(place._replace(pads=pads), n.get("group", 1), x_last, out_last, given, w[0], made)
     return why_transposed(plan is not None)
 
 
 def conv_transpose_run(n: View, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None) -> Sequence[np.ndarray]:
     """Every input adds its weighted kernel to the result, of any number of axes."""
+    from ..kernels.reference.conv_transpose import transposed as numbers
+    from ..kernels.reference.conv_transpose import transposed_taps
+
     place, _, pads = _transposed(n, x.shape, w.shape)
     assert pads is not None
     shape: Any = conv_transpose_infer(n)[0].shape
     out: np.ndarray = np.empty(shape, x.dtype)
     packed = transposed_taps(w, bias, place.stride, place.dilation, n.get("group", 1))
-    transposed_numbers(x, packed, out, sum(pads, ()), n.get("x_last", False), n.get("out_last", False))
+    numbers(x, packed, out, sum(pads, ()), n.get("x_last", False), n.get("out_last", False))
     return (finished(n, out),)
 
 

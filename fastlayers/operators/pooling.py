@@ -10,8 +10,6 @@ import numpy as np
 
 from ..calls import pooling as calls
 from ..calls.geometry import Window, five
-from ..kernels.reference import pooling as reference
-from ..kernels.reference.pool_places import max_pool_places
 from ..kernels.table import KINDS, REDUCE
 from ..rules.maps import resized_rule, space_rule
 from ._base import BOOL, FLOAT32, INT64, Spec, View, register
@@ -118,8 +116,11 @@ def pooled(n: View, x: np.ndarray, kernel: Any, *options: Any) -> Sequence[np.nd
 
 def max_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     """The largest number of each window; with a second output, its position in the flat input."""
+    from ..kernels.reference.pool_places import max_pool_places
+    from ..kernels.reference.pooling import max_pool
+
     if not n.wants(1):
-        return pooled(n, x, reference.max_pool)
+        return pooled(n, x, max_pool)
     _, place = _place(n)
     shape: Any = pool_infer(n)[0].shape
     out, at = np.empty(shape, x.dtype), np.empty(shape, np.int64)
@@ -135,26 +136,32 @@ def max_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
 
 def average_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     """The sum of each window over the number of its positions inside the image, or inside the image and its padding."""
+    from ..kernels.reference.pooling import avg_pool, sum_pool
+
     if n.get("divisor"):
-        return pooled(n, x, reference.sum_pool, 1 / n.get("divisor"))
-    return pooled(n, x, reference.avg_pool, bool(n.get("count_include_pad", 0)))
+        return pooled(n, x, sum_pool, 1 / n.get("divisor"))
+    return pooled(n, x, avg_pool, bool(n.get("count_include_pad", 0)))
 
 
 def counted(n: View) -> np.ndarray:
     """By how many positions `AveragePool` divides the sum of each window, an array that broadcasts to the result."""
+    from ..kernels.reference.pooling import places
+
     x, place = _place(n)
     last = n.get("x_last", False)
     pads, include = sum(place.pads or (), ()), bool(n.get("count_include_pad", 0))
     shape: Any = pool_infer(n)[0].shape
     space: Any = spatial(x, last)
     made: Any = spatial(shape, last)
-    found = reference.places(space, made, place.kernel, place.stride, place.dilation, pads, include)
+    found = places(space, made, place.kernel, place.stride, place.dilation, pads, include)
     return np.moveaxis(found, 1, -1) if last else found
 
 
 def lp_pool_run(n: View, x: np.ndarray) -> Sequence[np.ndarray]:
     """The p-norm of each window; if `scaled`, torch's formula: see the kernel `lp_pool`."""
-    return pooled(n, x, reference.lp_pool, float(n.get("p", 2)), not n.get("scaled"))
+    from ..kernels.reference.pooling import lp_pool
+
+    return pooled(n, x, lp_pool, float(n.get("p", 2)), not n.get("scaled"))
 
 
 AVERAGED = Traits(layout=windows(FLOAT32), time="window", quantized=Quantized("QLinearAveragePool", "one"))

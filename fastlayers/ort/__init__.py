@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from ._described import ModelMetadata as ModelMetadata
     from ._described import NodeArg as NodeArg
     from ._devices import *
-    from ._enums import *
+    from ._enums import ExecutionMode as ExecutionMode
+    from ._enums import ExecutionOrder as ExecutionOrder
+    from ._enums import GraphOptimizationLevel as GraphOptimizationLevel
+    from ._enums_of_devices import *
     from ._environment import *
     from ._errors import *
     from ._options import RunOptions as RunOptions
@@ -41,10 +44,10 @@ _HOMES = {
     "_binding": "IOBinding SessionIOBinding",
     "_described": "ModelMetadata NodeArg",
     "_devices": "OrtArenaCfg OrtEpDevice OrtHardwareDevice OrtMemoryInfo",
-    "_enums": (
-        "ArenaExtendStrategy ExecutionMode ExecutionOrder GraphOptimizationLevel OrtAllocatorType OrtCompileApiFlags "
-        "OrtDeviceMemoryType OrtDeviceVendorId OrtExecutionProviderDevicePolicy OrtHardwareDeviceType OrtMemType "
-        "OrtMemoryInfoDeviceType OrtSparseFormat"
+    "_enums": "ExecutionMode ExecutionOrder GraphOptimizationLevel",
+    "_enums_of_devices": (
+        "ArenaExtendStrategy OrtAllocatorType OrtCompileApiFlags OrtDeviceMemoryType OrtDeviceVendorId "
+        "OrtExecutionProviderDevicePolicy OrtHardwareDeviceType OrtMemType OrtMemoryInfoDeviceType OrtSparseFormat"
     ),
     "_environment": (
         "create_and_register_allocator create_and_register_allocator_v2 disable_telemetry_events enable_telemetry_events "

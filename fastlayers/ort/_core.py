@@ -15,12 +15,9 @@ from .._arguments import shown
 from .._deadline import Asked
 from .._masked import is_masked
 from ..errors import DTypeError, Error, LimitError
-from ..model.hop import submit
 from ..model.model import Model
 from ..model.specs import MapSpec, OptionalSequenceSpec, OptionalSpec, SequenceSpec, TensorSpec
 from ._described import ModelMetadata, NodeArg
-from ._devices import EP_DEVICE, MEMORY, OrtEpDevice, OrtMemoryInfo
-from ._environment import pool_size
 from ._errors import Fail, InvalidArgument, OrtError, OrtRuntimeError, RuntimeException
 from ._loading import model_of
 from ._options import RunOptions, SessionOptions
@@ -29,6 +26,7 @@ from ._providers import CPU, registered
 from ._values import OrtDevice, OrtValue, OrtValueVector, type_of
 
 if TYPE_CHECKING:
+    from ._devices import OrtEpDevice, OrtMemoryInfo
     from ._profiling import Profiler
 
 __all__ = ["Core"]
@@ -56,7 +54,7 @@ class Core:
         if not isinstance(source, str if is_path else bytes):
             raise DTypeError(f"InferenceSession: incompatible constructor arguments: {shown(source)}: expected a path or bytes")
         self.session_options = options
-        number = options.intra_op_num_threads if options.use_per_session_threads else pool_size()
+        number = options.intra_op_num_threads if options.use_per_session_threads else _pool_size()
         begin = time.perf_counter_ns()
         self._profiler = _profiler(options, begin)
         self._model: Model = model_of(source, options, max(0, number))
@@ -89,16 +87,22 @@ class Core:
     @property
     def input_meminfos(self) -> list[OrtMemoryInfo]:
         """The place of each input."""
+        from ._devices import MEMORY
+
         return [MEMORY] * len(self._inputs)
 
     @property
     def output_meminfos(self) -> list[OrtMemoryInfo]:
         """The place of each output."""
+        from ._devices import MEMORY
+
         return [MEMORY] * len(self._outputs)
 
     @property
     def input_epdevices(self) -> list[OrtEpDevice]:
         """The device of each input."""
+        from ._devices import EP_DEVICE
+
         return [EP_DEVICE] * len(self._inputs)
 
     @property
@@ -247,6 +251,8 @@ class Core:
                 told = str(error)
             callback(found, user_data, told)
 
+        from ..model.hop import submit
+
         submit(run)
 
     # ---- the rest ---------------------------------------------------------------------------------------------------
@@ -262,6 +268,12 @@ class Core:
         return OrtValue.ortvalue_from_shape_and_type(shape, kind)
 
     create_ortvalue_from_shape_and_onnx_type = create_ortvalue_from_shape_and_type
+
+
+def _pool_size() -> int:
+    from ._environment import pool_size
+
+    return pool_size()
 
 
 def _profiler(options: SessionOptions, begin: int) -> Profiler | None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from .._arguments import shown
 from ..errors import DTypeError, UnsupportedError
-from ._enums import OrtAllocatorType, OrtDeviceMemoryType, OrtHardwareDeviceType, OrtMemoryInfoDeviceType, OrtMemType
+from ._enums_of_devices import OrtAllocatorType, OrtDeviceMemoryType, OrtHardwareDeviceType, OrtMemoryInfoDeviceType, OrtMemType
 from ._providers import CPU
 
 __all__ = ["EP_DEVICE", "MEMORY", "OrtArenaCfg", "OrtEpDevice", "OrtHardwareDevice", "OrtMemoryInfo"]

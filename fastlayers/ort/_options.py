@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -108,6 +107,8 @@ class _Entries:
         if not 0 < len(key) <= LONGEST:
             raise OrtRuntimeError(f"Config key is empty or longer than maximum length {LONGEST}")
         if key not in self._keys:
+            from difflib import get_close_matches
+
             near = get_close_matches(key, sorted(self._keys), 1)
             hint = f": did you mean {near[0]!r}?" if near else ""
             warnings.warn(f"{self._what}: the entry {shown(key)} is not known, and changes nothing{hint}", stacklevel=3)

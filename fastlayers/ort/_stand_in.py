@@ -53,11 +53,11 @@ def _asked_for(package: str, others: Callable[[str], Any] | None) -> Callable[[s
 
 def _compiled() -> dict[str, Any]:
     """The compiled module: its session and values are what stands after ours."""
-    from . import _core, _enums, _options, _values
+    from . import _core, _enums_of_devices, _options, _values
 
     return {
         **_public(),
-        **_enums.ArenaExtendStrategy.__members__,
+        **_enums_of_devices.ArenaExtendStrategy.__members__,
         "InferenceSession": _core.Core,
         "OrtValueVector": _values.OrtValueVector,
         "get_default_session_options": _options.SessionOptions,

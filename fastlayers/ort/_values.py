@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from .._arguments import shown
 from .._masked import is_masked
 from ..errors import ArgumentError, DTypeError, Error, UnsupportedError
 from ._described import TYPES
-from ._enums import OrtDeviceVendorId
 from ._errors import OrtRuntimeError
+
+if TYPE_CHECKING:
+    from ._enums_of_devices import OrtDeviceVendorId
 
 __all__ = ["OrtDevice", "OrtValue", "OrtValueVector", "at", "copy_tensors", "type_of"]
 

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._arguments import shown
 from ..errors import ArgumentError, DTypeError, UnsupportedError
-from ..model.loading import load
-from ._binding import IOBinding
 from ._core import Core
 from ._described import ModelMetadata, NodeArg
-from ._devices import OrtEpDevice, OrtMemoryInfo
 from ._errors import OrtRuntimeError
 from ._options import RunOptions, SessionOptions
 from ._providers import CPU, check_and_normalize_provider_args, get_available_providers
 from ._values import OrtDevice, OrtValue
+
+if TYPE_CHECKING:
+    from ._binding import IOBinding
+    from ._devices import OrtEpDevice, OrtMemoryInfo
 
 __all__ = ["InferenceSession", "Session"]
 
 # Of **kwargs, what onnxruntime reads.
 _OTHERS = ("enable_fallback", "read_config_from_model", "disabled_optimizers")
 _ARGUMENTS = ("path_or_bytes", "sess_options", "providers", "provider_options", *_OTHERS)
-# Options of `load` that somebody may try here.
-_OF_LOAD = frozenset(inspect.signature(load).parameters)
 
 
 class Session:
@@ -186,6 +183,8 @@ class Session:
 
     def io_binding(self) -> IOBinding:
         """A new binding of this session's inputs and outputs."""
+        from ._binding import IOBinding
+
         return IOBinding(self)
 
     def create_ortvalue_from_shape_and_type(
@@ -328,8 +327,13 @@ def _known(given: Mapping[str, Any]) -> None:
     for name in given:
         if name in _OTHERS:
             continue
+        import inspect
+        from difflib import get_close_matches
+
+        from ..model.loading import load
+
         near = get_close_matches({"session_options": "sess_options"}.get(name, name), _ARGUMENTS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"expected some of {', '.join(_ARGUMENTS)}"
-        if name in _OF_LOAD:
+        if name in inspect.signature(load).parameters:  # somebody tries its options here
             hint = "fastlayers.load has it"
         raise DTypeError(f"InferenceSession.__init__() got an unexpected keyword argument {name!r}: {hint}")

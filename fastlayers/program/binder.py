@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from heapq import heappop, heappush  # here: a child forked while a thread imports it where it is used would wait for ever
 from types import MappingProxyType
 from typing import Any
 
@@ -217,6 +216,8 @@ class _Binder:
 
     def again(self, graph: Graph, before: Trace, inputs: Sequence[Spec], values: Sequence[np.ndarray | None]) -> Trace | None:
         """Binds the nodes again that these inputs, or what others make of them, reach."""
+        from heapq import heappop, heappush
+
         route = self.route = before.route
         self.anew = False
         self.specs, self.known, self.fixed = before.specs[:], before.known[:], before.fixed[:]

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from ..errors import ArgumentError, ShapeError
 from ..ir.checks import differ
 from ..ir.graph import Dim, Shape
-from ..kernels.resize_tables import torch_size
 
 __all__ = ["boxes_rule", "resized_rule", "scale_rule", "space_rule"]
 
@@ -23,6 +22,8 @@ def resized_rule(
     op: str, x: Shape, space: Sequence[Dim], sizes: Sequence[int] | None, scales: Sequence[float] | None
 ) -> tuple[Dim, ...]:
     """The sizes of the result along space: `sizes`, or those of x times the `scales`, rounded down."""
+    from ..kernels.resize_tables import torch_size
+
     space_rule(op, x, space)
     if sizes is not None:
         return tuple(sizes)

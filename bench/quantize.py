@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.peers import Model, bursts, start
+from bench.peers import ENGINES, Model, bursts, start
 from bench.timing import Times, Watch, add_json, store
 
 ROOT = Path(__file__).parents[1]
@@ -268,7 +268,7 @@ def timed(contents: dict[str, bytes], feeds: Feeds, threads: int, seconds: float
     try:
         for name, content in contents.items():
             engine = name.split()[0]
-            engines[name] = start(threads, [e for e in ("fastlayers", "onnxruntime", "openvino") if e != engine])[engine]
+            engines[name] = start(threads, [e for e in ENGINES if e != engine])[engine]
             state, value = engines[name].ask("model", Model(name, "", content, feeds))
             if state != "ok":
                 print(f"    {name}: {value}")

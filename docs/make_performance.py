@@ -9,7 +9,7 @@ the machine's limit where that means something: of layers that of the multiply-a
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,16 @@ from bench.timing import read
 from ._svg import bar, document, line, text
 
 HERE = Path(__file__).parent
-COLOURS = {"fastlayers": "ours", "onnxruntime": "second", "openvino": "third"}
+COLOURS = {"fastlayers": "ours", "onnxruntime": "second", "openvino": "third", "opencv": "fourth", "mnn": "fifth"}
 WIDTH, BAR, GAP, LEFT, SCALE, LONGEST = 380, 14, 10, 8, 45, 4.0
 
 
-def _legend(title: str) -> list[str]:
-    parts = [text(LEFT, 20, title, 14)]
-    for i, (engine, colour) in enumerate(COLOURS.items()):
-        parts.append(bar(LEFT + 115 * i, 32, 11, 11, colour))
-        parts.append(text(LEFT + 16 + 115 * i, 42, engine, 12))
+def _legend(title: str, engines: Iterable[str]) -> list[str]:
+    there = [engine for engine in COLOURS if engine in set(engines)]
+    parts, wide = [text(LEFT, 20, title, 14)], min(115, (WIDTH - LEFT) // max(len(there), 1))
+    for i, engine in enumerate(there):
+        parts.append(bar(LEFT + wide * i, 32, 11, 11, COLOURS[engine]))
+        parts.append(text(LEFT + 16 + wide * i, 42, engine, 12))
     return parts
 
 
@@ -53,7 +54,8 @@ def bars(told: dict[str, Any], times: dict[str, dict[str, dict[str, float]]]) ->
     """The picture of a file of layers, as `bench.timing.read` gives it."""
     rows = [(name, case, times[name]) for name, case in told["cases"].items() if "fastlayers" in times.get(name, {})]
     threads, variant = told["machine"]["threads"], told["machine"]["variant"]
-    parts, y = _legend(f"Time next to ours, {threads} thread{'s' * (threads > 1)}, {variant}"), 60.0
+    title = f"Time next to ours, {threads} thread{'s' * (threads > 1)}, {variant}"
+    parts, y = _legend(title, [engine for _, _, engines in rows for engine in engines]), 60.0
     family = ""
     for name, case, engines in sorted(rows, key=lambda row: str(row[1]["family"])):
         if case["family"] != family:
@@ -76,7 +78,8 @@ def networks(told: Mapping[str, Any], family: str, variant: str) -> str:
         for row in told["cases"].values()
         if (row["family"], row["variant"]) == (family, variant) and "fastlayers" in row["seconds"]
     ]
-    parts, y = _legend(f"{family}: time next to ours, {variant}"), 60.0
+    engines = [engine for row in rows for engine in row["seconds"]]
+    parts, y = _legend(f"{family}: time next to ours, {variant}", engines), 60.0
     for threads in sorted({row["threads"] for row in rows}):
         some = [row for row in rows if row["threads"] == threads]
         means = summary(some)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -64,6 +65,36 @@ def test_layers_are_models_that_differ_in_name() -> None:
     assert y.shape == (1, 4, 5, 5) and model.flops == 2 * y.size * 6 * 9 and np.isfinite(y).all()
 
 
+def test_who_is_not_installed_does_not_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    assert peers.present() == ["fastlayers", "onnxruntime"]
+    monkeypatch.setattr(peers, "find_spec", lambda name: name == "cv2" or None)
+    assert peers.present() == ["fastlayers", "onnxruntime", "opencv"]
+
+
+class _Answering:
+    """An engine that gives one result."""
+
+    def __init__(self, result: np.ndarray) -> None:
+        self.result = result
+
+    def ask(self, order: str, value: object) -> tuple[str, list[np.ndarray]]:
+        return "ok", [self.result]
+
+
+def test_wrong_results_of_any_engine_count_as_none() -> None:
+    """Ours must be near; of peers, what rounds more counts, and what is wrong does not."""
+    right = np.linspace(-1, 1, 7, dtype=np.float32)
+    for apart, kept in ((0.0, {"fastlayers", "mnn"}), (1e-3, {"mnn"}), (0.1, set[str]())):
+        off: Any = {name: _Answering(right + np.float32(apart)) for name in ("fastlayers", "mnn")}
+        names, notes = peers.answers(off | {"onnxruntime": _Answering(right)}, peers.Model("", "", b"", {}))
+        assert set(names) == kept | {"onnxruntime"}
+        assert set(notes) == (set() if not apart else {"fastlayers", "mnn"})
+        assert ("counts" in notes.get("mnn", "")) == (apart == 1e-3)
+    shapes: Any = {"mnn": _Answering(right[None]), "onnxruntime": _Answering(right)}
+    assert peers.answers(shapes, peers.Model("", "", b"", {}))[0] == ["onnxruntime"]
+
+
 @pytest.mark.onnx
 @pytest.mark.onnxruntime
 @pytest.mark.exhaustive
@@ -75,6 +106,10 @@ def test_a_row_has_both_engines_and_wrong_results_count_as_none() -> None:
         assert set(found["times"]) == set(engines) and found["ratio"] > 0 and not found["notes"]
         broken = peers.measure(engines, model._replace(content=b"nothing"), 0.02, 2)
         assert broken["ratio"] is None and set(broken["notes"]) == set(engines)
+        engines["onnxruntime"].process.kill()
+        assert engines["onnxruntime"].ask("model", model) == ("failed", "its process died")
+        assert engines["onnxruntime"].ask("time", 0.01) == ("failed", "no model")
+        assert engines["onnxruntime"].ask("model", model)[0] == "ok"
     finally:
         for engine in engines.values():
             engine.stop()

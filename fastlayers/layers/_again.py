@@ -70,6 +70,10 @@ class Again:
         """Counts a call with contiguous float32 arrays; binds a program to their sizes if these have come often enough."""
         if self._count < 0:
             return
+        generation = dispatch.generation  # before the variant, which may be another one right after
+        if generation != self._generation and dispatch.current() == self._variant.name:  # it was another one in between
+            self._generation = generation
+            self._quicken()
         self._count += 1
         states = [] if before[0] is None else before
         key = (x.shape, *[state.shape for state in states])  # type: ignore[union-attr]
@@ -110,8 +114,12 @@ class Again:
             self._programs[kind] = program
             if program is not None:
                 self._runners[kind[0]] = (*self._runners.get(kind[0], ()), program.runner)
-                if self.fast is None:
-                    from ..kernels.aot.run import LayerCalls
+                self._quicken()
 
-                    pair = self._operator == "LSTM"
-                    self.fast = LayerCalls(self._runners, dispatch, self._generation, pair, self._both, self._whole).call
+    def _quicken(self) -> None:
+        """Makes `fast` for the present generation, if there is a program."""
+        if self._runners:
+            from ..kernels.aot.run import LayerCalls
+
+            pair = self._operator == "LSTM"
+            self.fast = LayerCalls(self._runners, dispatch, self._generation, pair, self._both, self._whole).call

@@ -124,6 +124,8 @@ def test_another_variant_runs_at_once() -> None:
     with fl.kernels.use("reference"):
         assert list(parts(layer(x))) == list(parts(filled(fl.RNN(5, 7))(x)))
         assert not runs_a_program(layer, x)
+    assert list(parts(layer(x))) == list(parts(layer(x)))
+    assert runs_a_program(layer, x) == (fl.kernels.current() != "reference")  # again, after one call
 
 
 def test_many_threads_with_many_sizes() -> None:

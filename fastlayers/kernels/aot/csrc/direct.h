@@ -21,6 +21,7 @@ FL_INLINE void fl_direct_tile(const fl_direct *p, const float *a, const float *b
     FL_UNROLL for (int i = 0; i < rows; i++) {
       const vf s = vset(row[i][u]);
       FL_UNROLL for (int j = 0; j < panels * FL_PV; j++) acc[i][j] = vfma(s, bv[j], acc[i][j]);
+      FL_IN_ORDER();
     }
   }
   const int64_t ldc = p->ldc;

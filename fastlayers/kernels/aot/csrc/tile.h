@@ -15,6 +15,7 @@
   FL_UNROLL for (int i = 0; i < FL_TM; i++) {                                                                          \
     const vf s = vset(row[i][k]);                                                                                      \
     FL_UNROLL for (int j = 0; j < FL_TN; j++) acc[i][j] = vfma(s, bv[j], acc[i][j]);                                   \
+    FL_IN_ORDER();                                                                                                     \
   }
 #if defined(FL_TAPS) || VW < 8 /* the last activation that is done in registers: each takes code in every tile */
 #define FL_LAST FL_RELU

@@ -18,6 +18,13 @@
 #define FL_NAME4_(a, b, c, d) a##b##c##d
 #define FL_NAME4(a, b, c, d) FL_NAME4_(a, b, c, d)
 #define FL_UNUSED __attribute__((unused))
+/* Keeps loads where they are written. On ARM nearly all registers of a tile hold sums and weights: GCC loads the values of all rows
+ * first, and puts sums out to memory in every term for it. Elsewhere a value is read by the instruction that spreads it. */
+#if defined(__aarch64__)
+#define FL_IN_ORDER() __asm__ volatile("" ::: "memory")
+#else
+#define FL_IN_ORDER()
+#endif
 
 typedef float vf __attribute__((vector_size(VW * 4)));
 typedef int32_t vi __attribute__((vector_size(VW * 4)));

@@ -66,7 +66,7 @@ DIRECTIVES = {
 }
 # Driver modules that compute, of many types, and weights for Winograd: as fast without -O3's other copies of loops, at half to
 # two thirds of the size (of `ordering`, TopK of a hundred of a thousand takes 1.2 of the time; argmax and less of TopK, 1.0).
-VECTORIZED = {"binary", "functions", "indexing", "ordering", "reduce", "suppression", "winograd"}
+VECTORIZED = {"binary", "functions", "indexing", "ordering", "pool_places", "reduce", "suppression", "winograd"}
 # What binds, checks and packs, once for many runs, or answers Python, and drivers whose loops are the levels': as short as it
 # can be.
 SHORT = {

@@ -71,4 +71,5 @@ CASES: tuple[Case, ...] = (
     _blocks(16, (1, 32, 32), (1, 3, 3)),
     _blocks(3, (1, 17, 40), (1, 3, 5), stride=2, pad=2),
     _blocks(2, (5, 6, 7), (2, 1, 3), pad=1),
+    _blocks(2, (7, 9, 37), (5, 5, 3)),  # more taps than are added at once
 )

@@ -18,7 +18,7 @@ cdef extern from "csrc/running.h":
         int64_t dilation[3]
         int64_t before[3]
         int64_t places[3]
-    void fl_col2im(const fl_blocks *b, const float *x, float *out) noexcept nogil
+    void fl_col2im(const fl_blocks *b, const float *x, float *out, void (*mix)(const float *const *, const float *, int64_t, float *, int64_t) noexcept nogil) noexcept nogil
 
 cnp.import_array()
 
@@ -120,6 +120,7 @@ cdef int run_running(const void *plan, void *const *operands) noexcept nogil:
 # ---- blocks added up to an image: a task is a plane ----
 
 ctypedef struct Blocks:
+    const fl_kernels *level
     fl_blocks blocks
     const float *x
     float *out
@@ -137,14 +138,14 @@ cdef int plan_col2im(Blocks *job, const cnp.npy_intp *x, const cnp.npy_intp *out
         taps, places, job.pixels = taps * b.kernel[i], places * b.places[i], job.pixels * b.size[i]
     if x[1] != taps or x[2] != places or out[1] != job.pixels:
         raise ShapeError(f"col2im: blocks of {x[1]} values at {x[2]} places, {out[1]} pixels: expected {taps}, {places} and {job.pixels}")
-    job.planes, job.values = x[0], taps * places
+    job.level, job.planes, job.values = level(), x[0], taps * places
     job.work = job.planes * (60.0 * job.values + 10.0 * job.pixels)
     return 0
 
 
 cdef void col2im_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Blocks *job = <const Blocks *>context
-    fl_col2im(&job.blocks, job.x + number * job.values, job.out + number * job.pixels)
+    fl_col2im(&job.blocks, job.x + number * job.values, job.out + number * job.pixels, job.level.mix)
 
 
 cdef int run_col2im(const void *plan, void *const *operands) noexcept nogil:

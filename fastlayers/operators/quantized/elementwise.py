@@ -281,6 +281,16 @@ def where_run(n: View, condition: np.ndarray, *inputs: np.ndarray | None) -> Arr
     return (np.where(condition, *made),)
 
 
+def where_lower(n: View, b: Any) -> Any:
+    scale, zero, dtype = n.value(7), n.value(8), result_dtype(n, 8, 1)
+    if scale is None:
+        return False
+    return lower.where_lower(n, b, lambda *part: _finished(_floats(*part), scale, zero, dtype)[0])
+
+
+register("QLinearWhere", where_infer, where_run, where_lower, PLAIN)
+
+
 def concat_lower(n: View, b: Any) -> Any:
     scale, zero, dtype = n.value(0), n.value(1), concat_infer(n)[0].dtype
     if scale is None:
@@ -315,4 +325,3 @@ def table_lower(n: View, b: Any) -> Any:
 
 
 register("ByteTable", table_infer, table_run, table_lower, Traits(layout=ALIKE))
-register("QLinearWhere", where_infer, where_run, traits=PLAIN)

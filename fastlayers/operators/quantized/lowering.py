@@ -14,7 +14,7 @@ from ...calls.conv_choice import bytes_alone
 from ...calls.geometry import Window, five, three, three_pads
 from ...kernels.table import BINARY, KINDS, REDUCE
 from .._base import FLOAT32, View
-from ..calls import MOST_AXES, copy, merged, strides_of
+from ..calls import MOST_AXES, chosen, copy, merged, strides_of
 from .parameters import BYTES, factor
 
 if TYPE_CHECKING:
@@ -353,16 +353,29 @@ def concat_lower(n: View, b: Builder, parts: Sequence[int], run: Any) -> Any:
         return False
     out = b.output(0)
     for p in parts:
-        x, size = b.input(p), n.sizes(p)
-        every = np.arange(256, dtype=np.uint8).view(x.dtype)
-        table = run(every, n.value(p + 1), n.value(p + 2))
-        if (table.view(np.uint8) != every.view(np.uint8)).any():
-            changed = b.temp(size, table.dtype)
-            b.call("lookup", x, b.constant(np.ascontiguousarray(table)), changed)
-            x = changed
-        copy(b, x, out, size, 0, strides_of(size), start, steps)
+        size = n.sizes(p)
+        copy(b, _rescaled(n, b, p, run), out, size, 0, strides_of(size), start, steps)
         start += size[axis] * steps[axis]
     return True
+
+
+def _rescaled(n: View, b: Builder, i: int, run: Any) -> Ref:
+    """Input i, whose scale and zero point follow it, with those of the result: `run` makes its bytes of them."""
+    x = b.input(i)
+    every = np.arange(256, dtype=np.uint8).view(x.dtype)
+    table = run(every, n.value(i + 1), n.value(i + 2))
+    if (table.view(np.uint8) == every.view(np.uint8)).all():
+        return x
+    made = b.temp(x.shape, table.dtype)
+    b.call("lookup", x, b.constant(np.ascontiguousarray(table)), made)
+    return made
+
+
+def where_lower(n: View, b: Builder, run: Any) -> Any:
+    """Both arrays with the scale of the result, then one of them."""
+    if not known(n, 2, 3, 5, 6, 7, 8):
+        return False
+    return chosen(b, b.input(0), _rescaled(n, b, 1, run), _rescaled(n, b, 4, run), n.spec(1).dtype)
 
 
 def conv_factor(n: View) -> np.ndarray:

@@ -220,7 +220,7 @@ IN_NUMPY = {
     "QuantizeLinear-blocks", "QuantizeLinear-float16", "QuantizeLinear-of int32", "DequantizeLinear-blocks",
     "DequantizeLinear-float16", "DequantizeLinear-output_dtype", "QLinearMatMul-scales a row", "QGemm-alpha",
     "QLinearReduceMean-plain", "QLinearReduceMean-axis gone",
-    "QLinearWhere-plain", "QLinearAdd-broadcast, no zero points", "GatherBlockQuantized-bytes",
+    "QLinearAdd-broadcast, no zero points", "GatherBlockQuantized-bytes",
     "DequantizeCodes-axis", "DequantizeCodes-blocks",
     "BlockEmbedding-plain",
 }  # fmt: skip

@@ -21,11 +21,15 @@ typedef struct {
   int64_t cols, base;                                            /* outputs of a row; what is added to positions */
 } fl_places;
 
+/* Windows that are taken together, tap by tap, where all of their taps are in the image: no comparison waits for another. */
+enum { FL_PLACES_TOGETHER = 8 };
+
 #define FL_PLACES(name, T, LEAST)                                                                 \
   static void fl_places_##name(const fl_places *p, const void *plane, int64_t z, int64_t y, void *to, int64_t *at) { \
     const T *x = (const T *)plane;                                                                \
     T *out = (T *)to;                                                                             \
     int64_t first[3], last[3];                                                                    \
+    const int small = p->size[0] * p->size[1] * p->size[2] <= INT32_MAX;                          \
     const int64_t z0 = z * p->stride[0] - p->before[0], y0 = y * p->stride[1] - p->before[1];     \
     fl_places_inside(z0, p->dilation[0], p->kernel[0], p->size[0], first, last);                  \
     fl_places_inside(y0, p->dilation[1], p->kernel[1], p->size[1], first + 1, last + 1);          \
@@ -33,6 +37,28 @@ typedef struct {
       const int64_t x0 = j * p->stride[2] - p->before[2];                                         \
       T best = LEAST;                                                                             \
       int64_t place = -1;                                                                         \
+      const int64_t beyond = x0 + (FL_PLACES_TOGETHER - 1) * p->stride[2] + (p->kernel[2] - 1) * p->dilation[2]; \
+      if (x0 >= 0 && beyond < p->size[2] && j + FL_PLACES_TOGETHER <= p->cols && small) {         \
+        T most[FL_PLACES_TOGETHER];                                                               \
+        int32_t where[FL_PLACES_TOGETHER];                                                        \
+        for (int l = 0; l < FL_PLACES_TOGETHER; l++)                                              \
+          most[l] = LEAST, where[l] = -1;                                                         \
+        for (int64_t a = first[0]; a < last[0]; a++)                                              \
+          for (int64_t b = first[1]; b < last[1]; b++) {                                          \
+            int64_t tap = ((z0 + a * p->dilation[0]) * p->size[1] + y0 + b * p->dilation[1]) * p->size[2] + x0; \
+            for (int64_t c = 0; c < p->kernel[2]; c++, tap += p->dilation[2])                     \
+              for (int l = 0; l < FL_PLACES_TOGETHER; l++) {                                      \
+                const T v = x[tap + l * p->stride[2]];                                            \
+                const int take = (where[l] < 0) | ((most[l] == most[l]) & ((v > most[l]) | (v != v))); \
+                most[l] = take ? v : most[l];                                                     \
+                where[l] = take ? (int32_t)(tap + l * p->stride[2]) : where[l];                   \
+              }                                                                                   \
+          }                                                                                       \
+        for (int l = 0; l < FL_PLACES_TOGETHER; l++)                                              \
+          out[j + l] = most[l], at[j + l] = where[l] + p->base;                                   \
+        j += FL_PLACES_TOGETHER - 1;                                                              \
+        continue;                                                                                 \
+      }                                                                                           \
       fl_places_inside(x0, p->dilation[2], p->kernel[2], p->size[2], first + 2, last + 2);        \
       for (int64_t a = first[0]; a < last[0]; a++)                                                \
         for (int64_t b = first[1]; b < last[1]; b++) {                                            \

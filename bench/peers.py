@@ -299,7 +299,7 @@ def _silenced() -> Iterator[None]:
 
 
 def _mnn(model: Model, threads: int) -> Call:
-    import _tools  # type: ignore[import-not-found]  # of MNN's package; its own script for this also installs one that reports home
+    import _tools  # type: ignore[import-not-found]  # of MNN: the command of the package also installs a module that sends statistics
     import MNN  # type: ignore[import-not-found]
     from onnx import load_from_string
     from onnx.shape_inference import infer_shapes

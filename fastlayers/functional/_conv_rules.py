@@ -109,7 +109,8 @@ def conv_shape(w: Place, x: Shape, weight: Shape, bias: Shape | None, residual: 
     if len(weight) != n + 2:
         kernel = ", ".join(f"k{letter}" for letter in space)
         raise ShapeError(f"{op}: weight has shape {weight}: expected (o, i / groups, {kernel}), in every layout")
-    w = settled(w, weight[2:])
+    if w.causal:
+        w = settled(w, weight[2:])
     channels, sizes = (x[-1], x[-1 - n : -1]) if w.last else (x[-1 - n], x[-n:])
     channels_rule(op, x, channels, weight, w.groups, w.last)
     bias_rule(op, bias, weight[0], weight)
@@ -122,6 +123,7 @@ def conv_shape(w: Place, x: Shape, weight: Shape, bias: Shape | None, residual: 
 
 def geometry(w: Place, kernel: Sequence[int], x: Sequence[int]) -> Window:
     """The window of a kernel of these sizes over an input of shape x, with its padding."""
-    w = settled(w, kernel)
+    if w.causal:
+        w = settled(w, kernel)
     made = Window(tuple(kernel), w.stride, w.dilation, w.padding)
     return made if made.pads is not None else made.padded(x[-1 - w.axes : -1] if w.last else x[-w.axes :])

@@ -136,15 +136,17 @@ def _came(function: Any, worth: Worth | None, packed: Sequence[Place], args: tup
     if found is None:
         return
     key, arrays = found
-    if not all(a.flags.c_contiguous and a.flags.aligned for a in arrays):
-        return  # where a copy is needed, it is needed in each call
-    constant = [args[at] if at < len(args) else kwargs.get(name) for name, at in packed]
-    at = [i for i, array in enumerate(arrays) if any(array is value for value in constant)]
-    size = sum(arrays[i].nbytes for i in at)
+    for array in arrays:
+        flags = array.flags
+        if not (flags.c_contiguous and flags.aligned):
+            return  # where a copy is needed, it is needed in each call
+    constant = {id(args[at] if at < len(args) else kwargs.get(name)) for name, at in packed}
+    at = [i for i, array in enumerate(arrays) if id(array) in constant]
+    size = sum([arrays[i].nbytes for i in at])
     if plans.bytes + size > MOST_BYTES:
         plans.missed += size < MOST_BYTES
         return
-    sort = (key, *(arrays[i].reshape(-1)[:: max(arrays[i].size // SAMPLED, 1)].tobytes() for i in at)) if at else key
+    sort = (key, *[arrays[i].reshape(-1)[:: max(arrays[i].size // SAMPLED, 1)].tobytes() for i in at]) if at else key
     times = plans.seen.get(sort, 0) + 1
     if times < BEFORE:
         if len(plans.seen) >= SEEN:

@@ -114,8 +114,11 @@ def test_a_run_that_is_to_end_packs_whole_matrices() -> None:
 
     model = fl.compile(lambda x: fl.functional.relu(packs(x)), fl.graph.Input("x", (2,)))
     try:
-        with pytest.raises(fl.TimeoutError):
-            model(np.ones(2), timeout=0.02)
+        for _ in range(100):  # on a busy machine the time may be over before the operator begins
+            with pytest.raises(fl.TimeoutError):
+                model(np.ones(2), timeout=0.02)
+            if made:
+                break
         np.testing.assert_array_equal(made[-1].panels.array(), panels_of(weight))
     finally:
         forget("Packs", "tests.pack")

@@ -1,6 +1,5 @@
 """The driver's base: picks and loads a level, and gives the other modules its table, threads and memory."""
 
-import importlib
 import importlib.util
 
 import numpy as np
@@ -12,6 +11,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 cimport numpy as cnp
 
+from ..._lazy import imported
 from ..._machine import memory as machine_memory
 from ...errors import LimitError
 
@@ -415,7 +415,7 @@ def usable(str name):
 
 cdef const fl_kernels *table_of(str name) except NULL:
     cdef const fl_kernels *table
-    capsule = importlib.import_module(f"{__package__}._{name}").table
+    capsule = imported(f"{__package__}._{name}").table
     table = <const fl_kernels *>PyCapsule_GetPointer(capsule, FL_CAPSULE)
     if table.abi != FL_ABI:
         raise ImportError(f"fastlayers: level {name} was built for another version of the engine (abi {table.abi}, need {FL_ABI})")

@@ -12,9 +12,7 @@ import numpy as np
 
 from ..errors import ArgumentError, Error, TimeoutError, UnsupportedError
 from ..model import Model, TensorSpec, load
-from ..text import Generator
-from ..text._tokens import Tokens
-from ..text.opened import opened
+from ..text.opened import opened, pack
 from . import logs
 from .config import Config
 from .datatypes import datatype
@@ -92,10 +90,8 @@ class Served:
         models, and of networks whose batch alone is open."""
         inputs = self.model.inputs
         with suppress(Error):  # a network that takes no such sizes: its requests will see
-            if isinstance(self.text, Generator):
-                self.text.generate([0], 2, ignore_eos=True)
-            elif not isinstance(self.text, str):
-                self.text._network.run([Tokens(np.zeros(1, np.int32), np.zeros(1, np.int32))], [0])
+            if not isinstance(self.text, str):
+                pack(self.text)
             else:
                 shapes = {x.name: [1 if i == self.axes.get(x.name) else n for i, n in enumerate(x.shape or ())] for x in inputs}
                 if all(x.shape is not None and all(type(n) is int for n in shapes[x.name]) for x in inputs):

@@ -64,7 +64,8 @@ _MODEL_COMMANDS = {
     ),
     "serve": (
         "serve models over HTTP",
-        "Serves models by the Open Inference Protocol version 2, for KServe's and Triton's clients. Needs the extra `serve`.",
+        "Serves models by the Open Inference Protocol version 2, for KServe's and Triton's clients, and text models for OpenAI's."
+        " Needs the extra `serve`.",
     ),
 }
 

@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=file,
         metavar="FILE_OR_FOLDER",
-        help="a model, or a folder of models: NAME.onnx, or NAME/VERSION/model.onnx; a text model's folder, or several",
+        help="a model, or a folder of models: NAME.onnx, or NAME/VERSION/model.onnx; a text model's folder or GGUF file",
     )
     add("--model-dir", "--model_dir", dest="folder", metavar="FOLDER", help="the same, as KServe says it")
     add("--model-name", "--model_name", dest="name", metavar="NAME", help="serve a file, or a folder of one model, as this")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, TimeoutError, UnsupportedError
+from ..errors import ArgumentError, Error, TimeoutError, UnsupportedError
 from ..model import Model, TensorSpec, load
-from ..text.opened import opened
+from ..text.opened import opened, pack
 from . import logs
 from .config import Config
 from .datatypes import datatype
@@ -83,6 +84,18 @@ class Served:
                 logs.event("text off", level="warning", model=self.name, version=self.version, why=self.text)
             return model
         return load(path, zipmap=False, **storage)
+
+    def pack(self) -> None:
+        """Packs the weights, which the first request would do, where they are the same for requests of all sizes: those of text
+        models, and of networks whose batch alone is open."""
+        inputs = self.model.inputs
+        with suppress(Error):  # a network that takes no such sizes: its requests will see
+            if not isinstance(self.text, str):
+                pack(self.text)
+            else:
+                shapes = {x.name: [1 if i == self.axes.get(x.name) else n for i, n in enumerate(x.shape or ())] for x in inputs}
+                if all(x.shape is not None and all(type(n) is int for n in shapes[x.name]) for x in inputs):
+                    self.model.prepare(shapes)
 
     def signature(self, feeds: Mapping[str, np.ndarray]) -> tuple[Any, int]:
         """Key that requests must share to run together, and the number of rows of this one; None: it runs alone."""

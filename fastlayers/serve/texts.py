@@ -19,7 +19,7 @@ from .fields import Invalid
 from .scheduler import Job, Scheduler
 from .served import Served, late
 
-__all__ = ["Batch", "Growth", "Work", "embedded", "ranked", "tokens_of"]
+__all__ = ["Batch", "Growth", "Work", "embedded", "ranked"]
 
 SLICE = 0.01  # seconds: steps of that time are one job, after which others run
 
@@ -49,18 +49,10 @@ class Work:
             raise late(self._seconds) from None
 
 
-def tokens_of(model: Any, texts: Sequence[Any]) -> int:
-    """The number of tokens of texts, pairs of texts, or ids."""
-    count = sum(len(text) for text in texts if isinstance(text, list))
-    left = [text for text in texts if not isinstance(text, list)]
-    return count + sum(len(one.ids) for one in model._tokenizer.encode(left)) if left else count
-
-
 def embedded(encoder: Any, texts: Sequence[Any], prompt_name: str | None, as_text: bool) -> tuple[np.ndarray, list[str], int]:
     """The vectors of texts, each in JSON, as numbers or as text (their bytes in base64); and the number of tokens."""
-    vectors = np.ascontiguousarray(encoder.encode(texts, prompt_name=prompt_name), "<f4")
-    before = encoder.prompts[prompt_name] if prompt_name is not None else encoder._prompt
-    count = tokens_of(encoder, [before + text if isinstance(text, str) else text for text in texts])
+    found, count = encoder._counted(texts, prompt_name=prompt_name)
+    vectors = np.ascontiguousarray(found, "<f4")
     # One call of the JSON writer each: meanwhile no other thread runs.
     if as_text:
         return vectors, [f'"{base64.b64encode(row).decode()}"' for row in vectors], count
@@ -69,7 +61,8 @@ def embedded(encoder: Any, texts: Sequence[Any], prompt_name: str | None, as_tex
 
 def ranked(encoder: Any, query: str, texts: Sequence[str], most: int | None) -> tuple[list[dict[str, Any]], int]:
     """As `CrossEncoder.rank`, and the number of tokens."""
-    return encoder.rank(query, texts, most), tokens_of(encoder, [(query, text) for text in texts])
+    found: tuple[list[dict[str, Any]], int] = encoder._ranked(query, texts, most)
+    return found
 
 
 class Growth:

@@ -9,6 +9,7 @@ import sys
 import time
 from typing import Any
 
+from .._held import trim_memory
 from ..errors import UnsupportedError
 from ..threads import get_num_threads, set_num_threads
 from . import logs
@@ -36,6 +37,9 @@ def run_workers(settings: Settings, listening: socket.socket, url: str) -> int:
         repository.load_all()
         if not settings.threads:
             set_num_threads(max(1, get_num_threads() // settings.workers))
+        for served in repository.every():
+            served.pack()
+        trim_memory()
         logs.serving(url, [s.name for s in repository.every()], settings.page, workers=settings.workers)
         return _Supervisor(settings, repository, listening, shared).run()
     finally:

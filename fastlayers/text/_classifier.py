@@ -86,7 +86,7 @@ class Classifier:
         found, single = listed(texts, what)
         size = integer(what, "batch_size", batch_size, 1)
         most = None if top_k is None else integer(what, "top_k", top_k, 1)
-        tokens = tokenized(found, self._tokenizer, what)
+        tokens = tokenized(found, self._tokenizer, what, places=True)
         results: list[Any] = [None] * len(tokens)
 
         def use(i: int, logits: np.ndarray) -> None:

@@ -72,6 +72,10 @@ class CrossEncoder:
             ArgumentError: `batch_size` is below 1.
             MissingExtraError: texts are given, and the extra ``text`` is not installed.
         """
+        return self._counted(pairs, batch_size, progress)[0]
+
+    def _counted(self, pairs: Any, batch_size: Any = 32, progress: Any = False) -> tuple[np.ndarray, int]:
+        """The scores, and the number of tokens."""
         what = "predict"
         single = isinstance(pairs, (tuple, list)) and len(pairs) == 2 and all(isinstance(part, str) for part in pairs)
         found, alone = ([pairs], True) if single else listed(pairs, what)
@@ -79,15 +83,16 @@ class CrossEncoder:
         tokens = tokenized(found, self._tokenizer, what, pairs=True)
         rows: list[np.ndarray] = [np.zeros(0, np.float32)] * len(tokens)
         self._network.each(tokens, size, rows.__setitem__, reporter(progress, what))
+        count = sum(len(one.ids) for one in tokens)
         if not rows:
-            return np.zeros(0, np.float32)
+            return np.zeros(0, np.float32), count
         logits = np.stack(rows)
         if logits.ndim != 2:
             raise UnsupportedError(f"{what}: the network gives {logits.shape[1:]} for a pair: expected one axis, of labels")
         activation = self._activation or (sigmoid if logits.shape[1] == 1 else identity)
         scores = np.asarray(activation(logits))
         scores = scores[:, 0] if scores.shape[1] == 1 else scores
-        return np.asarray(scores[0] if alone else scores)
+        return np.asarray(scores[0] if alone else scores), count
 
     def rank(self, query: str, texts: Any, top_k: int | None = None, batch_size: int = 32) -> list[dict[str, Any]]:
         """Texts by how well they answer a query, the best first; of equal ones the earlier.
@@ -105,12 +110,16 @@ class CrossEncoder:
             DTypeError: something is no text.
             UnsupportedError: the network has several labels.
         """
+        return self._ranked(query, texts, top_k, batch_size)[0]
+
+    def _ranked(self, query: Any, texts: Any, top_k: Any = None, batch_size: Any = 32) -> tuple[list[dict[str, Any]], int]:
+        """The texts, and the number of tokens."""
         if not isinstance(query, str):
             raise DTypeError(f"rank: query is of type {type(query).__name__}: expected a text")
         found = list(texts) if not isinstance(texts, str) else [texts]
         most = len(found) if top_k is None else integer("rank", "top_k", top_k, 0)
-        scores = self.predict([(query, text) for text in found], batch_size)
+        scores, count = self._counted([(query, text) for text in found], batch_size)
         if scores.ndim != 1:
             raise UnsupportedError(f"rank: the network has {scores.shape[1]} labels: expected one, the score")
         order = np.argsort(-scores, kind="stable")[:most]
-        return [{"corpus_id": int(i), "score": float(scores[i]), "text": found[i]} for i in order]
+        return [{"corpus_id": int(i), "score": float(scores[i]), "text": found[i]} for i in order], count

@@ -96,6 +96,13 @@ class Encoder:
             ArgumentError: `batch_size` is below 1, there is no such prompt, or ids are out of range.
             MissingExtraError: texts are given, and the extra ``text`` is not installed.
         """
+        return self._counted(texts, batch_size, normalize, progress, prompt_name, prompt)[0]
+
+    def _counted(
+        self, texts: Any, batch_size: Any = 32, normalize: Any = None, progress: Any = False, prompt_name: Any = None,
+        prompt: Any = None,
+    ) -> tuple[np.ndarray, int]:  # fmt: skip
+        """The vectors, and the number of tokens."""
         what = "encode"
         found, single = listed(texts, what)
         size = integer(what, "batch_size", batch_size, 1)
@@ -118,7 +125,7 @@ class Encoder:
                 vectors = step(vectors)
             if self._normalize if unit is None else unit:
                 vectors = normalized(vectors)
-        return vectors[0] if single else vectors
+        return vectors[0] if single else vectors, sum(len(one.ids) for one in tokens)
 
     def similarity(self, a: Any, b: Any) -> np.ndarray:
         """Similarity of each vector of `a` to each of `b`: their cosine, dot product, or negated distance.
@@ -159,7 +166,7 @@ class Encoder:
     def _length_of(self, prompt: str) -> int:
         """Number of tokens that a prompt takes, without a special one at its end."""
         (found,) = tokenized([prompt], self._tokenizer, "encode")
-        return len(found.ids) - (found.ids[-1] in self._tokenizer.special.values())
+        return len(found.ids) - (int(found.ids[-1]) in self._tokenizer.special.values())
 
     def _width(self) -> int:
         """Values of a vector; 0 where that is known by running alone."""

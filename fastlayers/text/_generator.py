@@ -116,12 +116,12 @@ class Generator:
         """
         what = "encode"
         if isinstance(prompt, str):
-            found: list[int] = self._tokenizer.encode([prompt])[0].ids
+            found: list[int] = self._tokenizer.encode([prompt])[0].ids.tolist()
         elif _is_messages(prompt):
             if self._template is None:
                 raise FormatError(f"{what}: messages were given, and the folder has no chat template: expected a text or ids")
             text = self._template.render(list(prompt), variables)
-            found = self._tokenizer.encode([text], special=False)[0].ids
+            found = self._tokenizer.encode([text], special=False)[0].ids.tolist()
         else:
             ids = ids_of(prompt, what)
             if ids is None:

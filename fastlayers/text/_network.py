@@ -22,7 +22,7 @@ __all__ = ["Network", "batches", "ids_of", "listed", "reads_whole_arrays", "repo
 
 KNOWN = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 # Rows of a run: beyond that batches are no faster, and intermediate results only take more memory.
-MOST_TOKENS = 4096
+MOST_TOKENS = 1024
 
 
 def reads_whole_arrays(model: Model) -> bool:
@@ -150,24 +150,25 @@ def ids_of(value: Any, what: str) -> list[int] | None:
     return found
 
 
-def tokenized(texts: Sequence[Any], tokenizer: Any, what: str, pairs: bool = False) -> list[Tokens]:
-    """Tokens of texts, or of pairs of texts; ids of tokens are taken as they are."""
+def tokenized(texts: Sequence[Any], tokenizer: Any, what: str, pairs: bool = False, places: bool = False) -> list[Tokens]:
+    """Tokens of texts, or of pairs of texts, with their places if wanted; ids of tokens are taken as they are."""
     expected = "pairs of texts, or ids of tokens" if pairs else "texts, or ids of tokens"
     found: list[Tokens | None] = []
     left: list[Any] = []
     for text in texts:
         ids = None if isinstance(text, str) else ids_of(text, what)
         if ids is not None:
-            found.append(Tokens(ids, [0] * len(ids), [(0, 0)] * len(ids), [0] * len(ids)))
+            more = ([(0, 0)] * len(ids), [0] * len(ids)) if places else ()
+            found.append(Tokens(np.array(ids, np.int32), np.zeros(len(ids), np.int32), *more))
             continue
         parts = tuple(text) if pairs and isinstance(text, (list, tuple)) else (text,)
         if len(parts) != 1 + pairs or not all(isinstance(part, str) for part in parts):
             raise DTypeError(f"{what}: got {shown(text)} of type {type(text).__name__}: expected {expected}")
         found.append(None)
         left.append(parts if pairs else text)
-    made = iter(tokenizer.encode(left) if left else ())
+    made = iter(tokenizer.encode(left, places=places) if left else ())
     tokens = [next(made) if one is None else one for one in found]
     for one, text in zip(tokens, texts, strict=True):
-        if not one.ids:
+        if not len(one.ids):
             raise ArgumentError(f"{what}: {shown(text)} has no token: the tokenizer adds none, so there is nothing to compute")
     return tokens

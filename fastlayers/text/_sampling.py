@@ -40,7 +40,8 @@ def choose(logits: np.ndarray, seen: Sequence[int], how: Sampling, position: int
 
     As transformers does it, in this order: tokens of `seen` are made less probable, by a factor of the logits; logits are divided
     by the temperature; the `top_k` most probable stay, with those that are equal to the last of them; of these the most probable
-    whose sum reaches `top_p`; of these those that have at least `min_p` of the probability of the first. All in float64.
+    whose sum reaches `top_p`; of these those that have at least `min_p` of the probability of the first. All in float64. Logits
+    among which is NaN or infinity, or that are all negative infinity, choose as at a temperature of 0.
     """
     if how.repetition_penalty != 1.0 and len(seen):
         logits = logits.copy()
@@ -50,29 +51,39 @@ def choose(logits: np.ndarray, seen: Sequence[int], how: Sampling, position: int
         logits[at] = np.where(few < 0, few * np.float32(how.repetition_penalty), few / np.float32(how.repetition_penalty))
     if how.temperature == 0.0 or how.top_k == 1:
         return int(logits.argmax())
-    x = logits.astype(np.float64) / how.temperature
-    ids = np.arange(len(x))
-    if 0 < how.top_k < len(x):
-        ids = np.flatnonzero(x >= np.partition(x, -how.top_k)[-how.top_k])
-    powers = np.exp(x[ids] - x.max())
+    powers = logits.astype(np.float64)  # of all, or of `ids`; in place, since new memory for a vocabulary costs as much as a step
+    powers /= how.temperature
+    most, ids = powers.max(), None
+    if not np.isfinite(most):  # there are no probabilities
+        return int(logits.argmax())
+    if 0 < how.top_k < len(powers):
+        ids = np.flatnonzero(powers >= np.partition(powers, -how.top_k)[-how.top_k])
+        powers = powers[ids]
+    powers -= most
+    np.exp(powers, out=powers)
     if how.top_p < 1.0:
         total = powers.sum()
         if len(powers) > 2 * _SORTED:
-            some = powers >= np.partition(powers, -_SORTED)[-_SORTED]
+            some = np.flatnonzero(powers >= np.partition(powers, -_SORTED)[-_SORTED])
             if powers[some].sum() >= how.top_p * total:
-                ids, powers = ids[some], powers[some]
+                ids, powers = _of(ids, some), powers[some]
         order = np.argsort(-powers, kind="stable")
         powers = powers[order]
         before = np.cumsum(powers) - powers
         kept = before < how.top_p * total
         kept[0] = True
-        ids, powers = ids[order[kept]], powers[kept]
+        ids, powers = _of(ids, order[kept]), powers[kept]
     if how.min_p > 0.0:
-        kept = powers >= how.min_p * powers.max()
-        ids, powers = ids[kept], powers[kept]
+        some = np.flatnonzero(powers >= how.min_p * powers.max())
+        ids, powers = _of(ids, some), powers[some]
     sums = np.cumsum(powers)
-    found = int(np.searchsorted(sums, uniform(how.seed, position) * sums[-1], side="right"))
-    return int(ids[min(found, len(ids) - 1)])
+    found = min(int(np.searchsorted(sums, uniform(how.seed, position) * sums[-1], side="right")), len(sums) - 1)
+    return found if ids is None else int(ids[found])
+
+
+def _of(ids: np.ndarray | None, at: np.ndarray) -> np.ndarray:
+    """The ids at positions among those that are left; None: all are."""
+    return at if ids is None else np.asarray(ids[at])
 
 
 def log_probabilities(logits: np.ndarray, token: int, most: int) -> tuple[float, dict[int, float]]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from .._extras import install
 from .._lazy import imported
 from .._tuples import NamedTuple
@@ -17,16 +19,18 @@ from ._settings import Settings, file_in, read_bytes, read_settings
 __all__ = ["Missing", "Tokenizer", "Tokens", "open_tokenizer", "ours", "package", "special_tokens"]
 
 MOST = 256 << 20  # bytes of tokenizer.json: those of 260,000 tokens have 35 MB
+_AT_ONCE = 64  # texts: what the package makes of each takes a hundred bytes a token, and as much for what is cut off
 _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
 class Tokens(NamedTuple):
-    """Tokens of one text, or of a pair: ids, which text each is of, where each is in the text, and which are special."""
+    """Tokens of one text, or of a pair: ids and which text each is of (int32); where each is in the text, and which are special,
+    if that was asked for."""
 
-    ids: list[int]
-    types: list[int]
-    offsets: list[tuple[int, int]]
-    special: list[int]
+    ids: np.ndarray
+    types: np.ndarray
+    offsets: Sequence[tuple[int, int]] = ()
+    special: Sequence[int] = ()
 
 
 @contextmanager
@@ -63,13 +67,17 @@ class Tokenizer:
             self._made = made
             self.special = {token.content: i for i, token in made.get_added_tokens_decoder().items() if token.special}
 
-    def encode(self, texts: Sequence[Any], special: bool = True) -> list[Tokens]:
-        """Tokens of texts, or of pairs of them, with the special ones around them."""
+    def encode(self, texts: Sequence[Any], special: bool = True, places: bool = False) -> list[Tokens]:
+        """Tokens of texts, or of pairs of them, with special ones around them; and their places in the text if wanted."""
         if self.lower:
             texts = [text.lower() if isinstance(text, str) else tuple(part.lower() for part in text) for text in texts]
         with ours(f"{self.where}: tokenizing"):
-            found = self._made.encode_batch(list(texts), add_special_tokens=special)
-            return [Tokens(e.ids, e.type_ids, e.offsets, e.special_tokens_mask) for e in found]
+            found: list[Tokens] = []
+            for i in range(0, len(texts), _AT_ONCE):
+                for e in self._made.encode_batch(list(texts[i : i + _AT_ONCE]), add_special_tokens=special):
+                    more = (e.offsets, e.special_tokens_mask) if places else ()
+                    found.append(Tokens(np.array(e.ids, np.int32), np.array(e.type_ids, np.int32), *more))
+            return found
 
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
         """The text of ids."""

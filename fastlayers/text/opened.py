@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._arguments import as_path
 from ..errors import UnsupportedError
 from ..model.model import Model
@@ -13,8 +15,9 @@ from ._encoder import Encoder
 from ._generator import Generator
 from ._open import open_folder
 from ._pooling import read_modules
+from ._tokens import Tokens
 
-__all__ = ["network", "opened"]
+__all__ = ["network", "opened", "pack"]
 
 
 def network(path: Any, **options: str) -> Model:
@@ -49,3 +52,11 @@ def opened(
         return found, found.model
     except UnsupportedError as error:
         return str(error), model
+
+
+def pack(text: Encoder | CrossEncoder | Classifier | Generator) -> None:
+    """Packs the weights, which its first use would do: one token runs, and another one after it where there is a cache."""
+    if isinstance(text, Generator):
+        text.generate([0], 2, ignore_eos=True)
+    else:
+        text._network.run([Tokens(np.zeros(1, np.int32), np.zeros(1, np.int32))], [0])

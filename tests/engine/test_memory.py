@@ -154,6 +154,21 @@ def test_absurd_sizes_are_refused(engine: Any, shape: tuple[int, ...]) -> None:
     assert isinstance(caught.value, MemoryError)
 
 
+def test_weights_make_no_room_for_what_is_kept(run_script: Callable[[str], str]) -> None:
+    script = """
+        import fastlayers as fl
+        net = fl.Sequential(*[fl.Linear(600, 600) for _ in range(30)])
+        net.load_state_dict({name: np.ones(shape, np.float32) for name, shape in net.tensor_shapes().items()})
+        net(np.ones((1, 600), np.float32))
+        assert engine.memory_used() > 40e6, engine.memory_used()  # packed
+        engine.memory_trim()
+        for k in range(48):  # one at a time, each larger than all before
+            engine.empty_array((int(65_536 * 2 ** (k / 8)) // 4,))
+        assert 4e6 < engine.memory_kept() <= 16 << 20, engine.memory_kept()
+    """
+    run_script(script)
+
+
 def test_what_is_kept_is_bounded_by_what_was_in_use(run_script: Callable[[str], str]) -> None:
     script = """
         for k in range(400):  # one at a time, of sizes that never fit each other

@@ -100,3 +100,49 @@ def test_many_clients_at_once(server: Server, models: Path) -> None:
             return await asyncio.gather(*(one(i) for i in range(12)))
 
     assert asyncio.run(run()) == want
+
+
+def test_what_is_not_supported_is_refused_by_its_name(client: Any) -> None:
+    openai: Any = pytest.importorskip("openai")
+    chat, texts, vectors = client.chat.completions.create, client.completions.create, client.embeddings.create
+    schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
+    talk, text = {"model": "gen", "messages": CHAT}, {"model": "gen", "prompt": "the cat"}
+    for call, given, name in (
+        (chat, {**talk, "n": 2}, "n"), (chat, {**talk, "response_format": schema}, "response_format"),
+        (chat, {**talk, "tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        (chat, {**talk, "logit_bias": {"5": 1}}, "logit_bias"), (chat, {**talk, "reasoning_effort": "low"}, "reasoning_effort"),
+        (chat, {**talk, "top_logprobs": 2}, "top_logprobs"), (chat, {**talk, "audio": {}}, "audio"),
+        (texts, {**text, "echo": True}, "echo"), (texts, {**text, "best_of": 2}, "best_of"),
+        (texts, {**text, "suffix": "b"}, "suffix"), (texts, {**text, "n": 2}, "n"),
+        (texts, {**text, "stream_options": {"include_usage": True}}, "stream_options"),
+        (vectors, {"model": "enc", "input": "a", "dimensions": 5}, "dimensions"),
+        (vectors, {"model": "enc", "input": []}, "input"),
+    ):  # fmt: skip
+        with pytest.raises(openai.BadRequestError) as caught:
+            call(**given)
+        assert caught.value.param == name and name in caught.value.message, given
+    for call, given in ((chat, {**talk, "model": "enc"}), (vectors, {"model": "gen", "input": "a"})):
+        with pytest.raises(openai.BadRequestError, match="is not served at") as caught:
+            call(**given)
+        assert caught.value.param == "model"
+    for other in (lambda: client.responses.create(model="gen", input="a"), lambda: client.moderations.create(input="a")):
+        with pytest.raises(openai.NotFoundError):
+            other()
+
+
+def test_fields_that_answers_depend_on(client: Any, models: Path) -> None:
+    made = Generator(models / "gen")
+    text = made.generate("the cat", 30)
+    given: dict[str, Any] = {"model": "gen", "prompt": "the cat", "max_tokens": 30, "temperature": 0}
+    found = client.completions.create(**given, logprobs=2).choices[0]
+    assert found.text == text and len(found.logprobs.tokens) == len(found.logprobs.token_logprobs)
+    assert all(1 <= len(top) <= 2 for top in found.logprobs.top_logprobs)
+    stop = text[len(text) // 2 :][:3]
+    for stops in (stop, [stop, "\0never"]):
+        found = client.completions.create(**given, stop=stops).choices[0]
+        assert (found.text, found.finish_reason) == (text[: text.index(stop)], "stop")
+    parts = list(client.completions.create(**given, stream=True, stream_options={"include_usage": True}))
+    assert parts[-1].choices == [] and parts[-1].usage.completion_tokens > 0 and not any(part.usage for part in parts[:-1])
+    width = Encoder(models / "enc").encode("a").size
+    vectors = client.embeddings.create(model="enc", input=[[5, 6], [7]], dimensions=width, encoding_format="base64")
+    assert [type(one.embedding) for one in vectors.data] == [str, str] and vectors.usage.prompt_tokens == 3

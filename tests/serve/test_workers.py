@@ -12,6 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fastlayers as fl
+from tests.text import folders, networks
+
 from .servers import Server, folder_of_models, serving, tensors
 
 pytestmark = pytest.mark.serve
@@ -110,3 +113,37 @@ def test_workers_end_with_their_parent(server: Server) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     server.process.wait()
+
+
+def test_workers_share_packed_weights(tmp_path: Path) -> None:
+    """85 MB of them, and every worker has run both models."""
+    tokenizer = folders.byte_pairs(tmp_path / "gen")
+    folders.put(networks.decoder(tokenizer.get_vocab_size(), width=512, layers=4), tmp_path / "gen" / "model.onnx")
+    folders.write_json(tmp_path / "gen" / "config.json", {"model_type": "llama", "max_position_embeddings": 512})
+    net = fl.Sequential(*[fl.Linear(2000, 2000) for _ in range(3)])
+    net.load_state_dict({name: np.full(shape, 1e-3, np.float32) for name, shape in net.tensor_shapes().items()})
+    fl.compile(net, fl.graph.Input("x", ("batch", 2000))).save(tmp_path / "wide.safetensors")
+    asks = {
+        "gen": ("/v1/completions", {"model": "gen", "prompt": [5] * 20, "max_tokens": 3}),
+        "wide": ("/v2/models/wide/infer", tensors(x=np.ones((1, 2000), np.float32))),
+    }
+    with serving(tmp_path, "--workers", "2") as server:
+        answered: dict[str, set[int]] = {name: set() for name in asks}
+        deadline = time.monotonic() + 60
+        while any(len(found) < 2 for found in answered.values()) and time.monotonic() < deadline:
+            threads = [threading.Thread(target=server.ask, args=given) for given in [*asks.values()] * 8]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for line in server.events("request"):
+                assert line["status"] == 200, line
+                answered[line["model"]].add(line["pid"])
+        own = {pid: private(pid) for pid in answered["gen"] & answered["wide"]}
+        assert len(own) == 2 and max(own.values()) < 50, own
+
+
+def private(process: int) -> float:
+    """Megabytes that a process shares with no other."""
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty:")) / 1024

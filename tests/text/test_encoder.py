@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.text import Encoder
+from fastlayers.text._network import tokenized
 from tests.each import each
 
 from .folders import TEXTS, WORDS, bert, sentence_transformer, word_pieces, write_json
@@ -247,3 +249,19 @@ def test_arguments(plain: Path, tmp_path: Path) -> None:
     ]:
         with pytest.raises(error, match=words):
             call()
+
+
+def test_tokens_of_many_texts_are_their_numbers_alone(plain: Path) -> None:
+    """Their places in the text, as Python has them, would be a hundred bytes a token."""
+    made = Encoder(plain)
+    texts = [" ".join(np.random.default_rng(i).choice(["cat", "dog", "the"], 60)) for i in range(400)]
+    count = sum(len(one.ids) for one in tokenized(texts, made._tokenizer, "encode"))
+    tracemalloc.start()
+    try:
+        tokens = tokenized(texts, made._tokenizer, "encode")
+        retained, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(one.ids.nbytes + one.types.nbytes for one in tokens) == 8 * count
+    objects = 400 * len(texts)  # two arrays, and a tuple of them
+    assert retained < 8 * count + objects and most < 16 * count + objects, (retained, most, count)

@@ -92,3 +92,10 @@ def test_log_probabilities() -> None:
     assert found == pytest.approx(want[4], abs=1e-12)
     assert list(top) == np.argsort(-want)[:3].tolist() and list(top.values()) == pytest.approx(np.sort(want)[::-1][:3], abs=1e-12)
     assert log_probabilities(logits, 4, 0)[1] == {}
+
+
+def test_logits_without_probabilities_choose_the_first_of_the_largest() -> None:
+    for values, want in (([1, np.nan, 3], 1), ([1, np.inf, np.inf], 1), ([-np.inf] * 3, 0)):
+        logits = np.array(values, np.float32)
+        for how in ((), (2,), (0, 0.5), (0, 1.0, 0.5), (0, 0.0)):
+            assert choose(logits, [], Sampling(1.0, *how), 5) == want, (values, how)

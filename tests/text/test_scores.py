@@ -135,7 +135,7 @@ def test_labels_of_tokens(tmp_path: Path) -> None:
 
 def test_neighbors_become_one_entry(tmp_path: Path) -> None:
     made = Classifier(bert(tmp_path, labels=3, tokens=True, id2label={"0": "O", "1": "B-LOC", "2": "I-LOC"}))
-    tokens = made._tokenizer.encode(["the cat the dog cat dog"])[0]
+    tokens = made._tokenizer.encode(["the cat the dog cat dog"], places=True)[0]
     labels = [0, 0, 1, 2, 1, 2, 2, 0]
     values = np.full((8, 3), 0.25)
     values[range(8), labels] = 0.5

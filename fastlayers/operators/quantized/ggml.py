@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..builder import Builder
 
 _AT_ONCE = 1 << 20  # weights that are packed at once
-_LOOKED_UP = 32  # rows of a mapped file that are read at once
+_LOOKED_UP = 32  # rows of a mapped file that are read before its pages are dropped
 
 
 def _kind(n: View, i: int) -> tuple[Blocks, Any, Any]:
@@ -116,11 +116,15 @@ def _infer_rows(n: View) -> list[Spec]:
     return [Spec(None if ids is None else (*ids, terms), np.dtype(np.float32))]
 
 
-def _run_rows(n: View, raw: np.ndarray, ids: np.ndarray) -> Arrays:
+def _taken(n: View, raw: np.ndarray, ids: np.ndarray) -> np.ndarray:
     wrong = ids[(ids < 0) | (ids >= len(raw))]
     if wrong.size:
         raise n.fail(f"id {wrong.reshape(-1)[0]} is out of range: expected 0 to {len(raw) - 1}")
-    return (_floats(_kind(n, 0)[0], np.take(raw, ids, 0)),)
+    return np.take(raw, ids, 0)
+
+
+def _run_rows(n: View, raw: np.ndarray, ids: np.ndarray) -> Arrays:
+    return (_floats(_kind(n, 0)[0], _taken(n, raw, ids)),)
 
 
 def _lower_rows(n: View, b: Builder) -> Any:
@@ -128,13 +132,19 @@ def _lower_rows(n: View, b: Builder) -> Any:
     if raw is None:
         return False
 
-    _, _, terms = _kind(n, 0)
+    kind, _, terms = _kind(n, 0)
+    since = 0  # rows that were read since pages were dropped; several threads may miscount it, which does no harm
 
     def rows(ids: np.ndarray) -> Arrays:
-        out = np.empty((ids.size, terms), np.float32)
+        nonlocal since
+        out, flat = np.empty((ids.size, terms), np.float32), ids.reshape(-1)
         for i in range(0, ids.size, _LOOKED_UP):
-            (out[i : i + _LOOKED_UP],) = _run_rows(n, raw, ids.reshape(-1)[i : i + _LOOKED_UP])
-            unread(raw)  # each page that was touched has brought fifteen others of the file
+            found = _taken(n, raw, flat[i : i + _LOOKED_UP])
+            kind.floats(found.reshape(-1, kind.size), out[i : i + len(found)])
+            since += len(found)
+            if since >= _LOOKED_UP:
+                since = 0
+                unread(raw)  # each page that was touched has brought fifteen others of the file
         return (out.reshape(*ids.shape, terms),)
 
     b.python(rows, (b.input(1),), (b.output(0),))

@@ -15,7 +15,7 @@
  * faults once a second at most. Over the limit, the block freed longest ago goes back to the system
  * first. Where the system has no memory, the list is given back and the request is made again.
  *
- * What lives long, weights above all, is not retained: blocks of less than two pages of 2 MB share chunks of them, whose pages of 2 MB
+ * What lives long, weights above all, is not retained, nor counted for that limit: blocks of less than two pages of 2 MB share chunks of them, whose pages of 2 MB
  * are read a quarter faster than small ones (33 against 26 GB/s on a virtual machine), and which go back to the system with their last
  * block, but for the one that is filled at present.
  *
@@ -89,7 +89,8 @@ static struct {
   fl_mutex lock;
   chunk *open; /* that new blocks share, or 0 */
   list classes[CLASSES], all;
-  size_t kept, used;       /* bytes by size class: on the lists, and in use */
+  size_t kept, used;       /* bytes by size class: on the lists, and in use, */
+  size_t shared;           /* and in use in chunks, which no list is to have room for */
   size_t peak, peak_before; /* the most in use at one time in this window, and in the one before */
   int64_t requests, since; /* of this window, and when it began */
   int blocks;
@@ -275,9 +276,7 @@ static header *take_share(size_t room) {
   h->mapped = 0;
   h->room = room;
   h->class_ = SHARES;
-  memory.used += ALIGNMENT + room;
-  if (memory.used > memory.peak)
-    memory.peak = memory.used;
+  memory.shared += ALIGNMENT + room;
   return h;
 }
 
@@ -319,7 +318,7 @@ static void free_share(header *h) {
   chunk *c = h->raw;
   FORBID((char *)h + ALIGNMENT, h->room);
   fl_lock(&memory.lock);
-  memory.used -= ALIGNMENT + h->room;
+  memory.shared -= ALIGNMENT + h->room;
   int last = --c->blocks == 0;
   if (last && memory.open == c) {
     last = c->taken > MOST_RETAINED;
@@ -366,7 +365,7 @@ size_t fl_memory_kept(void) {
 
 size_t fl_memory_used(void) {
   fl_lock(&memory.lock);
-  const size_t used = memory.used;
+  const size_t used = memory.used + memory.shared;
   fl_unlock(&memory.lock);
   return used;
 }

@@ -113,3 +113,32 @@ def test_a_row_has_both_engines_and_wrong_results_count_as_none() -> None:
     finally:
         for engine in engines.values():
             engine.stop()
+
+
+@pytest.mark.onnx
+def test_the_layers_of_a_file_are_measured_alone_and_shards_have_each_once() -> None:
+    from onnx import TensorProto, helper, numpy_helper
+
+    from bench import sweep
+
+    rng = np.random.default_rng(0)
+    w, v = rng.standard_normal((4, 3, 3, 3)).astype(np.float32), rng.standard_normal((4, 5)).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("GlobalAveragePool", ["a"], ["b"]),
+        helper.make_node("Flatten", ["b"], ["c"]),
+        helper.make_node("Gemm", ["c", "v"], ["y"]),
+    ]
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 8, 8])]
+    results = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "net", given, results, [numpy_helper.from_array(w, "w"), numpy_helper.from_array(v, "v")])
+    content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    found = list(sweep.layers_of(content, {"x": np.zeros((2, 3, 8, 8), np.float32)}, "net"))
+    assert [model.name.split()[0] for model in found] == ["Conv", "GlobalAveragePool", "Gemm"]
+    assert [model.flops for model in found] == [2.0 * 2 * 4 * 64 * 27, 0.0, 2.0 * 2 * 5 * 4]
+    for model, shape in zip(found, [(2, 4, 8, 8), (2, 4, 1, 1), (2, 5)], strict=True):
+        (y,) = fl.load(model.content).run(model.feeds).values()
+        assert y.shape == shape
+    parts = [[model.name for model in sweep.sharded(iter(found * 2), f"{i}/2")] for i in (1, 2)]
+    assert sorted(parts[0] + parts[1]) == sorted(model.name for model in found) and len(parts[0]) == 2
+    assert [model.name for model in sweep.sharded(iter(found), "1/1", "Gemm")] == [found[2].name]

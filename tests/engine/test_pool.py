@@ -68,15 +68,16 @@ def test_every_worker_begins_with_its_own_stretch(run_script: Callable[[str], st
     run_script(script)
 
 
-def test_small_work_calls_a_worker_only_where_runs_are_close(run_script: Callable[[str], str]) -> None:
-    """Of about 60 us: alone after a pause, for two where another run has ended just now."""
-    script = """
+@pytest.mark.parametrize("channels", [384, 576])
+def test_small_work_calls_a_worker_only_where_runs_are_close(run_script: Callable[[str], str], channels: int) -> None:
+    """Of about 40 and 60 us: alone after a pause, for two where another run has ended just now."""
+    script = f"""
         import numpy as np
         import fastlayers as fl
         fl.set_num_threads(2)
-        layer = fl.DepthwiseConv2d(576, 3, padding=1)
-        layer.load_state_dict({name: np.ones(shape, np.float32) for name, shape in layer.tensor_shapes().items()})
-        x = np.ones((1, 576, 14, 14), np.float32)
+        layer = fl.DepthwiseConv2d({channels}, 3, padding=1)
+        layer.load_state_dict({{name: np.ones(shape, np.float32) for name, shape in layer.tensor_shapes().items()}})
+        x = np.ones((1, {channels}, 14, 14), np.float32)
         model = fl.compile(layer, x)
         for _ in range(5):
             time.sleep(0.01)

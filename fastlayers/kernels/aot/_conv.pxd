@@ -44,6 +44,7 @@ cdef struct Job:
     Inside pieces
     Blocks blocks
     bint in_place           # channels-last data without padding: pixels are read where they are
+    bint by_block           # a plain product of channels-first data, which is transposed block by block of K
     # how the work is cut: rows x cols output pixels, `width` columns of the product
     int64_t rows, cols, width, row_tasks, col_tasks, width_tasks, tasks
     int64_t pixel           # floats between neighbouring pixels, or, if roles are swapped, channels; see Band for rows and planes
@@ -64,6 +65,20 @@ cdef struct Job:
 cdef inline int64_t reach(const Job *job, int axis, int64_t outputs) noexcept nogil:
     """Padded input positions under `outputs` neighbouring outputs along an axis."""
     return (outputs - 1) * job.stride[axis] + (job.kernel[axis] - 1) * job.dilation[axis] + 1
+
+
+cdef inline bint dense(const Job *job) noexcept nogil:
+    """A 1x1 kernel with stride 1: every pixel of the input is a pixel of the output."""
+    return job.k == job.band.ig > 0 and job.stride[0] == 1 and job.stride[1] == 1 and job.stride[2] == 1
+
+
+cdef inline bint in_one_row(Job *job) noexcept nogil:
+    """A plain product: if so, its pixels are made one row."""
+    if job.padded or not dense(job):
+        return False
+    job.band.size[2] = job.out_size[2] = job.band.size[0] * job.band.size[1] * job.band.size[2]
+    job.band.size[0] = job.band.size[1] = job.out_size[0] = job.out_size[1] = 1
+    return True
 
 
 cdef struct Place:

@@ -38,6 +38,7 @@ cdef extern from "csrc/pool.h" nogil:
     bint fl_pool_awake()
     void fl_pool_init()
     int fl_pool_recent()
+    int fl_pool_close()
     int fl_pool_workers()
     ctypedef struct fl_stops:
         pass
@@ -112,7 +113,8 @@ RELEASE_GIL = 2e6            # 20 us
 cdef double WORK_A_THREAD = 5e5  # 5 us: a thread that waits for it takes up work after about 1,
 cdef double WORK_OF_A_PAIR = 5e5 # and where there are two, 5 us of work for both pay;
 cdef double WORK_ASLEEP = 4e6    # and one that sleeps, and has to be called, after about 20, which costs the caller 5 to 10;
-cdef double WORK_OF_TWO = 4e6    # where runs follow each other closely, one is called for 40 us in all: it comes within 10
+cdef double WORK_OF_TWO = 4.5e6  # where runs follow each other within 200 us, one is called for 45 us in all
+cdef double WORK_IN_A_ROW = 1.5e6 # where each run begins as soon as the one before has ended, one is called for less, and then stays awake
 cdef double WORK_OF_A_RUN = 1e7  # 100 us: a run of so much has its workers called at once
 cdef size_t ASKED = 1 << 30      # beyond it is asked whether the machine has so much: the system would grant it, and end the process
 cdef size_t RECYCLE = 1 << 16    # results from this size on are recycled: smaller ones cost numpy no page faults
@@ -155,7 +157,7 @@ cdef int workers(int64_t tasks, double work) noexcept nogil:
         n = fl_limit
     if n > tasks:
         n = tasks
-    if n > 1 and most < 2 and not awake and work >= WORK_OF_TWO and fl_pool_recent():
+    if n > 1 and most < 2 and not awake and work >= WORK_IN_A_ROW and (fl_pool_close() or work >= WORK_OF_TWO and fl_pool_recent()):
         return 2
     if n > 1 and most < 2 and awake and work >= WORK_OF_A_PAIR:
         return 2

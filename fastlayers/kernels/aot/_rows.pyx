@@ -3,8 +3,8 @@
 from libc.stdint cimport int64_t, uint16_t
 
 from ._band cimport Band, Runs, blocks_of, end_runs, fill, multiply, no_runs
-from ._conv cimport COLS, PIXELS, Job, Place, place_of, reach
-from ._engine cimport FL_PANEL, fl_block, fl_epilogue, fl_kernels, fl_run, hands, need
+from ._conv cimport COLS, PIXELS, Job, Place, in_one_row, place_of, reach
+from ._engine cimport FL_KC, FL_PANEL, fl_block, fl_epilogue, fl_kernels, fl_run, hands, need
 from ._halves cimport HalfRows, half_multiply, halves_size
 from ._inside cimport LARGEST, STRETCHES, Stretch, add_taps, stretches
 from ._space cimport even, rounded, shared, width_of
@@ -23,6 +23,7 @@ cdef int plan_rows(Job *job, int64_t images, bint residual, bint leave_out) exce
     job.band.last = job.band.last or job.band.channels == 1 or job.band.size[0] * job.band.size[1] * job.band.size[2] == 1
     job.out_last = job.out_last or job.out_channels == 1 or one
     job.in_place = not job.padded and not job.pairs and job.band.last
+    job.by_block = in_one_row(job) and not job.band.last and not job.half
     job.epilogue.ldr = job.out_channels if job.out_last else job.out_size[0] * job.out_size[1] * job.out_size[2]
     job.cols = even(job.out_size[2], PIXELS)
     job.rows = even(job.out_size[1], max(PIXELS // job.cols, <int64_t>1))
@@ -59,12 +60,20 @@ cdef void share(Job *job, int64_t images) noexcept nogil:
     job.tasks = others * job.width_tasks
 
 
+cdef inline int64_t spread(int64_t floats) noexcept nogil:
+    """Distance in scratch of pixels of so many floats: not a multiple of 1 KB, which would have few places in the nearest cache."""
+    return floats + FL_PANEL if floats % 256 == 0 else floats
+
+
 cdef void cut_scratch(Job *job, bint residual) noexcept nogil:
     """Scratch of one task: pointers to its pixels, padded input, and, where the output is channels-first, its sums and residual."""
     cdef int64_t high = reach(job, 1, job.rows), wide = reach(job, 2, job.cols)
     if job.in_place:
         job.pixel, job.band.row = job.band.channels, job.band.size[2] * job.band.channels
         job.band.plane = job.dilation[0] * job.band.size[1] * job.band.row
+    elif job.by_block:  # its input is one block
+        job.pixel = spread(min(job.k, <int64_t>FL_KC))
+        job.band.row = job.band.plane = job.cols * job.pixel
     else:
         job.pixel, job.band.row = job.band.ig, wide * job.band.ig
         if job.band.row % 1024 == 0:  # rows a multiple of 4 KB apart share their cache lines' places
@@ -75,7 +84,7 @@ cdef void cut_scratch(Job *job, bint residual) noexcept nogil:
     job.at_sums = job.at_pairs + (rounded(job.kernel[0] * job.band.plane * sizeof(uint16_t)) if job.pairs else 0)
     job.at_residual = job.at_sums
     if not job.out_last:
-        job.at_residual += rounded(job.rows * job.cols * panels_size(job.width, 1) * sizeof(float))
+        job.at_residual += rounded(job.rows * job.cols * spread(panels_size(job.width, 1)) * sizeof(float))
     job.scratch_size = job.at_residual
     if not job.out_last and residual:
         job.scratch_size += job.at_residual - job.at_sums
@@ -122,6 +131,23 @@ cdef inline int64_t list_of(const Job *job, int64_t od) noexcept nogil:
     return job.list_at[od] if job.list_at != NULL else 0
 
 
+cdef void multiply_planes(const Job *job, fl_block *p, const float *planes, int64_t volume, float *pixels, const float *b, int64_t j0,
+                          const fl_epilogue *e) noexcept nogil:
+    """`multiply` of channels-first pixels: those of a block of K are transposed when it is its turn, and are in the nearer caches then."""
+    cdef int64_t columns = panels_size(job.og, 1), k0 = 0
+    cdef fl_run run
+    p.runs, p.nruns, run.offset = &run, 1, 0
+    while k0 < job.k:
+        p.klen = run.length = min(<int64_t>FL_KC, job.k - k0)
+        job.band.level.transpose(planes + k0 * volume, volume, pixels, job.pixel, p.klen, p.m)
+        p.b = b + columns * k0 + j0 * p.klen
+        p.accumulate = k0 > 0
+        k0 += p.klen
+        p.epilogue = e if k0 == job.k else NULL
+        p.ahead = NULL if p.epilogue != NULL else p.b + (columns - j0) * p.klen + j0 * min(<int64_t>FL_KC, job.k - k0)
+        job.band.level.block(p)
+
+
 cdef void rows_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef const Job *job = <const Job *>context
     cdef const Band *band = &job.band
@@ -137,9 +163,12 @@ cdef void rows_task(void *context, int64_t number, int worker) noexcept nogil:
     cdef fl_block p
     cdef HalfRows half_rows
     cdef uint16_t *narrow = <uint16_t *>(scratch + job.at_pairs)
+    cdef const float *planes = NULL
 
     if job.in_place:
         base += (at.od * job.stride[0] * band.size[1] + at.oh * job.stride[1]) * band.row + at.ow * job.stride[2] * job.pixel
+    elif job.by_block:
+        planes, base = base + at.ow, <const float *>(scratch + job.at_input)
     else:
         fill(band, base, <float *>(scratch + job.at_input), at.od * job.stride[0], job.dilation[0], job.kernel[0],
              at.oh * job.stride[1], reach(job, 1, at.rows), at.ow * job.stride[2], reach(job, 2, at.cols))
@@ -163,7 +192,7 @@ cdef void rows_task(void *context, int64_t number, int worker) noexcept nogil:
             e.residual += first - job.out
     else:
         first += channel * out_volume + at.first
-        p.c, p.ldc = <float *>(scratch + job.at_sums), panels_size(at.width, 1)
+        p.c, p.ldc = <float *>(scratch + job.at_sums), spread(panels_size(at.width, 1))
         if e.residual != NULL:
             lv.transpose(e.residual + (first - job.out), out_volume, <float *>(scratch + job.at_residual), p.ldc, at.width, pixels)
             e.residual, e.ldr = <float *>(scratch + job.at_residual), p.ldc
@@ -178,6 +207,8 @@ cdef void rows_task(void *context, int64_t number, int worker) noexcept nogil:
         half_rows.starts = NULL if job.k == band.ig else job.first
         half_multiply(lv, job.half, &half_rows, pixels, job.k, <const uint16_t *>job.b + at.group * halves_size(job.half, job.og, job.k),
                       job.og, at.j0, at.width, p.c, p.ldc, &e)
+    elif job.by_block:
+        multiply_planes(job, &p, planes, volume, <float *>base, job.b + at.group * panels_size(job.og, job.k), at.j0, &e)
     else:
         multiply(lv, &p, job.runs + i * job.room, job.first + i * (blocks_of(job.k) + 1), job.k, job.b + at.group * panels_size(job.og, job.k), job.og, at.j0, &e)
     if not job.out_last:

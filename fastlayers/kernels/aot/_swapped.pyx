@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from ._band cimport Band, blocks_of
-from ._conv cimport PIXELS, Job, Place, place_of, reach
+from ._conv cimport PIXELS, Job, Place, in_one_row, place_of, reach
 from ._engine cimport FL_KC, FL_PANEL, fl_block, fl_epilogue, fl_panels, fl_run
 from ._rows cimport cut
 from ._space cimport even, rounded, source_index
@@ -177,17 +177,9 @@ cdef void read_rows(const Job *job, const Place *at, fl_block *p, fl_epilogue *e
             x += STRIP
 
 
-cdef bint dense(const Job *job) noexcept nogil:
-    """A 1x1 kernel with stride 1: every pixel of the input is a pixel of the output."""
-    return job.k == job.band.ig and job.stride[0] == 1 and job.stride[1] == 1 and job.stride[2] == 1
-
-
 cdef void plan_swapped(Job *job, int64_t images, bint residual) noexcept nogil:
     cdef int64_t most = min(max(PIXELS * FL_KC // max(job.k, <int64_t>1), <int64_t>PIXELS), <int64_t>4 * PIXELS)  # few terms: longer panels
-    job.in_place = not job.padded and dense(job)
-    if job.in_place:  # a plain product: pixels are one row
-        job.band.size[2] = job.out_size[2] = job.band.size[0] * job.band.size[1] * job.band.size[2]
-        job.band.size[0] = job.band.size[1] = job.out_size[0] = job.out_size[1] = 1
+    job.in_place = in_one_row(job)
     job.epilogue.ldr = job.out_size[0] * job.out_size[1] * job.out_size[2]
     job.cols = even(job.out_size[2], most)
     if job.cols < job.out_size[2]:

@@ -19,7 +19,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._blocks cimport Blocks, blocks_task, plan_blocks
-from ._conv cimport BLOCKS, INSIDE, LINES, PIXELS, ROWS, SWAPPED, Job
+from ._conv cimport BLOCKS, INSIDE, LINES, PIXELS, ROWS, SWAPPED, Job, dense
 from ._engine cimport FL_BRAIN, FL_FINE, FL_KC, FL_PANEL, WEIGHT_WORK, alloc, copied, level, need, parallel, release, workers
 from ._fit cimport Fit, check_groups, fit_of, read_steps
 from ._halves cimport halves_size, pack_halves
@@ -27,7 +27,7 @@ from ._inside cimport Inside, inside_task, plan_inside, turn_task
 from ._lines cimport Lines, cheaper, few, lines_task, plan_lines
 from ._rows cimport plan_rows, rows_task
 from ._step cimport Step
-from ._swapped cimport dense, plan_swapped, plan_taps, swapped, swapped_task
+from ._swapped cimport plan_swapped, plan_taps, swapped, swapped_task
 from .gemm cimport Panels, make_panels, pack_all, panels_size
 
 from ...errors import ArgumentError
@@ -282,7 +282,16 @@ cdef inline bint can_swap(const Job *job, PackedConv packed) noexcept nogil:
 
 cdef bint by_swapping(const Job *job, PackedConv packed) noexcept nogil:
     """Are panels of pixels expected to be faster than panels of weights?"""
-    if not can_swap(job, packed) or job.k == job.band.ig and not dense(job) or job.out_size[0] * job.out_size[1] * job.out_size[2] < FEW:
+    cdef int64_t pixels = job.out_size[0] * job.out_size[1] * job.out_size[2], lost
+    if not can_swap(job, packed) or job.k == job.band.ig and not dense(job) or pixels < FEW:
+        return False
+    if job.k == job.band.ig and not job.padded:
+        # Of a plain product, what columns of the last panel lose, and some 0.03, against transposing x and the result, which takes
+        # as long as 11 multiply-adds. 14x14 256 -> 1024 by rows 0.98 of the time, 112 -> 672 1.02, 20x20 256 -> 256 1.04.
+        lost = 100 * (panels_size(pixels, 1) - pixels) + 3 * pixels
+        return job.band.ig * job.og * lost <= 1100 * (job.band.ig + job.og) * pixels
+    # Steps of more than 4 are gathered one by one: patches of 16x16, 3 -> 192 and 768, by rows 0.69 and 0.74 of the time, of 4x4 1.01.
+    if job.stride[2] > 4 and 2 * job.k >= job.og:  # a result of many more channels than it has terms is best written where it is
         return False
     # Not a short sequence that would be packed: see `plan_swapped`.
     return not (job.band.ig > 8 and job.k > job.band.ig and job.out_size[2] % FL_PANEL and job.out_size[2] < 4 * PIXELS)

@@ -260,7 +260,7 @@ cdef class PackedLinear:
         job.epilogue.residual, job.epilogue.ldr = NULL, self.n
         job.epilogue.code, job.epilogue.a, job.epilogue.b = code, a, b
         # One row is bound by the memory that holds the weights: see WEIGHT_WORK.
-        job.work = fmax(2.0 * m * self.n * self.k, <double>WEIGHT_WORK * self.n * self.k) if m else 0
+        job.work = fmax(2.0 * m, <double>WEIGHT_WORK) * columns_size(job.level, self.n) * self.k if m else 0
         cdef int most = hands(job.work)
         cdef int64_t rows = even(m, ROWS)
         job.width = shared(self.n, HALF_COLS if self.half else COLS, FL_PANEL, 4 * FL_PANEL, (m + rows - 1) // rows, most)

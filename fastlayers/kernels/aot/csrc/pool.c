@@ -10,7 +10,8 @@
  *
  * Workers: started one by one when a job first wants them, never stopped. After a job a worker watches the gate for at most
  * SPIN_NS, and only while exactly one run (fl_run_begin) is open: with several, the time is better left to the other callers.
- * Then it blocks.
+ * After a run it goes on for at most CLOSE_NS, and only if that run came as soon after the one before: to call it again takes 15
+ * to 25 us, as long as a small network. Then it blocks.
  * Callers: wait for the last seated worker for at most SPIN_NS, then block, since that worker may have lost its processor.
  * Place: workers run where the process may, and as urgently as it does (see place.h), not as who started them.
  * Ends: a run may end early (fl_stop). A thread about to begin a task asks, and leaves out the rest.
@@ -28,6 +29,7 @@
 #define SPIN_NS 200000
 #define RETRY_NS 1000000000 /* after a thread was refused, ask the system again only after this time */
 #define RECENT_NS 200000 /* so long after a run a worker that sleeps is called soon: its processor does not sleep as deep yet */
+#define CLOSE_NS 20000   /* runs that follow each other within this time: workers watch the gate for so long in between */
 #define SHORT_NS 20000 /* the clock is not read more often than about so, and at least at every STRIDEth question */
 #define STRIDE 16
 #define SEAT_BITS 16
@@ -48,6 +50,7 @@ static struct {
   atomic_int workers;             /* threads that exist */
   atomic_int runs;                /* open brackets */
   _Atomic int64_t ended;          /* when a bracket was closed last */
+  atomic_int close;               /* was one opened within CLOSE_NS of that? */
   APART _Atomic uint64_t gate;    /* number of the job << SEAT_BITS | free seats */
   atomic_int awake;               /* workers that will look at the gate again before they block */
   APART atomic_int left;          /* seated workers that are done */
@@ -210,6 +213,8 @@ static void look_up_place(void) {
   fl_unlock(&pool.lock);
 }
 
+static int ended_within(int64_t ns) { return fl_now_ns() - atomic_load_explicit(&pool.ended, memory_order_relaxed) < ns; }
+
 /* Of a worker. */
 static void take_place(void) {
   static _Thread_local unsigned mine;
@@ -246,9 +251,15 @@ static void serve(int seat) {
     for (int i = 0; i < 8 && !(ready); i++) \
       fl_pause();
 
+/* Is there a run that may have another job soon, or is the next one expected? */
+static int goes_on(void) {
+  const int runs = atomic_load(&pool.runs);
+  return runs == 1 || (runs == 0 && atomic_load_explicit(&pool.close, memory_order_relaxed) && ended_within(CLOSE_NS));
+}
+
 /* Returns when there may be a seat. */
 static void rest(void) {
-  SPIN_UNTIL(SEATS(atomic_load_explicit(&pool.gate, memory_order_relaxed)), atomic_load(&pool.runs) != 1)
+  SPIN_UNTIL(SEATS(atomic_load_explicit(&pool.gate, memory_order_relaxed)), !goes_on())
   if (SEATS(atomic_load(&pool.gate)))
     return;
   fl_lock(&pool.lock);
@@ -387,8 +398,8 @@ const fl_stops fl_stop_table = {stop_begin, stop_end, stop_due, due_here, look_u
 static _Thread_local int depth;
 
 void fl_run_begin(void) {
-  if (depth++ == 0)
-    atomic_fetch_add(&pool.runs, 1);
+  if (depth++ == 0 && atomic_fetch_add(&pool.runs, 1) == 0)
+    atomic_store_explicit(&pool.close, ended_within(CLOSE_NS), memory_order_relaxed);
 }
 
 /* Stops at 0: a thread that forked within a bracket closes it in the child too, where it has been forgotten. */
@@ -410,7 +421,9 @@ void fl_watch_jobs(fl_watch *watch) { here.watch = watch; }
 
 int fl_pool_awake(void) { return here.watch || atomic_load_explicit(&pool.awake, memory_order_relaxed) > 0; }
 
-int fl_pool_recent(void) { return fl_now_ns() - atomic_load_explicit(&pool.ended, memory_order_relaxed) < RECENT_NS; }
+int fl_pool_close(void) { return atomic_load_explicit(&pool.close, memory_order_relaxed) && atomic_load(&pool.runs) == 1; }
+
+int fl_pool_recent(void) { return ended_within(RECENT_NS); }
 
 unsigned fl_pool_forks(void) { return atomic_load_explicit(&pool.forks, memory_order_relaxed); }
 

@@ -57,6 +57,9 @@ int fl_pool_awake(void);
 /* Has a run (fl_run_end) ended just now? Then a worker that sleeps is called soon. */
 int fl_pool_recent(void);
 
+/* Has the only open run begun within microseconds of the end of the one before? Then its workers watch for the next one too. */
+int fl_pool_close(void);
+
 /* To foresee what more threads than there are would do: jobs of the calling thread meanwhile run on it alone, each task in the
  * order and with the worker's number that it would have if tasks took as long on many threads; `job` hears of each job that has
  * more than one thread: how long its tasks took together, and how long the busiest of its threads was at work. */

@@ -9,7 +9,7 @@ cimport numpy as cnp
 import numpy as np
 
 from ._engine cimport (
-    FL_FINE, FL_KC, FL_NBITS_BYTES, FL_NBITS_FEW, FL_NBITS_FLOATS, FL_NBITS_HALF, FL_NBITS_SIDE, FL_PANEL,
+    FL_FINE, FL_KC, FL_NBITS_BYTES, FL_NBITS_FEW, FL_NBITS_FLOATS, FL_NBITS_HALF, FL_NBITS_PAIR, FL_NBITS_SIDE, FL_PANEL,
     alloc, copied, fl_block, fl_epilogue, fl_kernels, fl_nbits, fl_run, hands, level, need, parallel, parallel_whole, release, workers,
 )
 from ._fit cimport Fit, fit_of
@@ -44,7 +44,7 @@ cdef struct Job:
     fl_nbits one
     int64_t k, n, row_tasks, col_tasks, width
     bint integer          # rows are integers, of so many bytes as one.digits says
-    bint spread           # codes that no register holds: a block of K of them becomes floats, whatever the number of rows
+    bint spread           # a block of K of the weights becomes floats: of many rows, and of codes that no register holds
     int code
     float a, b
     double work
@@ -120,7 +120,7 @@ cdef void task(void *context, int64_t number, int worker) noexcept nogil:
         p.q, p.steps, p.sums = job.q + line * wide, job.steps + i0 * p.blocks, job.sums + line * p.blocks
         p.starts = job.starts + line * p.blocks
         job.level.nbits_integer(&p)
-    elif job.one.m <= FL_NBITS_FEW and not job.spread:
+    elif not job.spread:
         job.level.nbits_exact(&p)
     else:
         by_panels(job, &p, <float *>(job.scratch + worker * job.scratch_size))
@@ -142,7 +142,7 @@ cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
     job.one.x, job.one.out = x, <float *>operands[1]
     if job.integer:
         shared_size = 3 * small + rounded(lines * wide)
-    elif m > FL_NBITS_FEW or job.spread:
+    elif job.spread:
         job.scratch_size = rounded(SOME_COLS * FL_KC * sizeof(float))
         shared_size = threads * job.scratch_size
     elif wide > job.k:
@@ -155,7 +155,7 @@ cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
         job.steps, job.sums, job.starts = <float *>memory, <float *>(memory + small), <int32_t *>(memory + 2 * small)
         job.q = <int8_t *>(memory + 3 * small)
         parallel(round_task, &job, (m + ROUNDED - 1) // ROUNDED, min(<int64_t>threads, (m + ROUNDED - 1) // ROUNDED))
-    elif m > FL_NBITS_FEW or job.spread:
+    elif job.spread:
         job.scratch = memory
     elif wide > job.k:
         memset(memory, 0, m * wide * sizeof(float))
@@ -165,6 +165,13 @@ cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
     parallel(task, &job, tasks, threads)
     release(memory)
     return 0
+
+
+cdef bint in_registers(int64_t m, const fl_nbits *p, int width) noexcept nogil:
+    """Whether sums of floats of m rows have weights made in registers alone."""
+    if p.codes != NULL and (width != 16 or (p.bits == 8 and p.factor == 0)):
+        return False
+    return m <= (FL_NBITS_PAIR if width == 16 else FL_NBITS_FEW)
 
 
 cdef int plan_nbits(Job *job, PackedBits packed, tuple given, int mode, activation) except -1:
@@ -182,7 +189,7 @@ cdef int plan_nbits(Job *job, PackedBits packed, tuple given, int mode, activati
     job.one.m, job.one.pitch, job.one.ldc, job.one.bias = m, packed.k, packed.n, packed.bias
     job.one.chunk = FL_KC if job.level.fine != NULL else FL_FINE
     # In strict precision nothing is rounded to bytes.
-    job.spread = packed.one.codes != NULL and (job.level.width != 16 or (packed.one.bits == 8 and packed.one.factor == 0))
+    job.spread = not in_registers(m, &packed.one, job.level.width)
     job.integer = job.level.fine != NULL and packed.one.codes == NULL
     job.one.digits = 1 if mode == INTEGER else 3
     if job.one.digits == 3 and job.integer:

@@ -78,6 +78,11 @@ FL_INLINE void fl_nbits_codes_of(const int bits, const fl_nbits *p, int64_t k0, 
       const uint8_t *from = panel + block * step + (k - block * p->block) / terms * line;
       vf s[FL_PANEL / VW];
       FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) s[i] = fl_nbits_scales(p, scales + block * step, i * VW);
+      for (; bits == 8 && p->factor != 0 && k + terms <= end; k += terms, from += line, to += terms * FL_PANEL)
+        FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) {
+          const vi v = viload((const int32_t *)from + i * VW);
+          FL_UNROLL for (int t = 0; t < 4; t++) vstore(to + t * FL_PANEL + i * VW, fl_nbits_float8(p, v, t) * (s[i] * p->factor));
+        }
       for (; k < end; from += line)
         for (int t = 0; t < terms && k < end; t++, k++, to += FL_PANEL) {
 #if VW == 16
@@ -87,11 +92,6 @@ FL_INLINE void fl_nbits_codes_of(const int bits, const fl_nbits *p, int64_t k0, 
             continue;
           }
 #endif
-          if (bits == 8 && p->factor != 0) {
-            FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++)
-              vstore(to + i * VW, fl_nbits_float8(p, viload((const int32_t *)from + i * VW), t) * (s[i] * p->factor));
-            continue;
-          }
           for (int i = 0; i < FL_PANEL; i++)
             to[i] = p->codes[from[i * 4 + t % 4] >> (t / 4 * bits) & ((1 << bits) - 1)] * s[i / VW][i % VW];
         }
@@ -99,7 +99,8 @@ FL_INLINE void fl_nbits_codes_of(const int bits, const fl_nbits *p, int64_t k0, 
   }
 }
 
-static void fl_f32_nbits_panels(const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
+static void fl_f32_nbits_panels(const fl_nbits *given, int64_t k0, int64_t klen, float *to) {
+  const fl_nbits own = *given, *const p = &own; /* which no store to `to` may change */
   if (p->codes) {
     p->bits == 8 ? fl_nbits_codes_of(8, p, k0, klen, to) : fl_nbits_codes_of(4, p, k0, klen, to);
     return;

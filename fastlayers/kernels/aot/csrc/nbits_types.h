@@ -14,7 +14,8 @@
 #include <stdint.h>
 
 #define FL_NBITS_SIDE 4 /* panels whose groups alternate */
-#define FL_NBITS_FEW 4 /* rows up to which `exact` makes floats of weights in registers alone */
+#define FL_NBITS_FEW 4 /* rows up to which `exact` makes floats of weights in registers alone, */
+#define FL_NBITS_PAIR 2 /* where vectors have 512 bits: tiles have one row there, so that each makes them again */
 
 /* How zero points are stored, 16 a block: not at all (each is half of the range), as bytes, as floats. */
 enum fl_nbits_zeros { FL_NBITS_HALF, FL_NBITS_BYTES, FL_NBITS_FLOATS };

@@ -1,21 +1,12 @@
-"""Kernels of two axes that are products of a column and a row: which are, and where two passes are faster than one."""
+"""Kernels of two axes that are products of a column and a row: which are, and as which."""
 
 from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["TOLERANCE", "factors", "worthwhile"]
+__all__ = ["TOLERANCE", "factors"]
 
 TOLERANCE = 1e-6  # the second singular value as a part of the first, below which a kernel counts as a product
-# Multiplications that two passes must save, as a factor. Measured on depthwise convolutions of 7 to 224 pixels a side and 16 to
-# 960 channels in both layouts and at every level, one pass takes, of the time of two: 0.5 for 3x3, 0.8 to 2.2 times for 5x5, 1.2
-# to 2.9 for 7x7, 1.4 to 4.3 for 9x9, 2.2 to 5.7 for 11x11, 4.1 to 9.5 for 15x15.
-_GAIN = 3
-
-
-def worthwhile(height: int, width: int) -> bool:
-    """Whether a column and a row pass are faster than one pass with a kernel of this size."""
-    return height * width >= _GAIN * (height + width)
 
 
 def factors(weight: np.ndarray, tolerance: float = TOLERANCE) -> tuple[np.ndarray, np.ndarray] | None:

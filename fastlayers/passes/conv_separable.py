@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..calls.conv_separable import factors, worthwhile
+from ..calls.conv_choice import two_passes_pay
+from ..calls.conv_separable import factors
 from ..ir.graph import Graph, Node
 
 __all__ = ["separated"]
@@ -34,7 +35,7 @@ def _parts(node: Node, constants: dict[str, Any], taken: set[str]) -> list[Node]
     groups = node.attributes.get("group", 1)
     if weight is None or weight.ndim != 4 or weight.shape[1] != 1 or weight.dtype != "float32" or groups < 2:
         return None
-    if not worthwhile(*weight.shape[2:]) or weight.shape[0] % groups or node.attributes.get("direct", False):
+    if not two_passes_pay(*weight.shape[2:]) or weight.shape[0] % groups or node.attributes.get("direct", False):
         return None
     names = [f"{node.inputs[1]}~{part}~{node.outputs[0]}" for part in ("column", "row")]
     between = f"{node.outputs[0]}~column"

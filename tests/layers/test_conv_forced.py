@@ -45,6 +45,15 @@ def test_forced(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert kernels(stride=3) == {"conv"}, f"{word}: no algorithm but the direct one has this stride"
 
 
+def test_a_forced_algorithm_runs_a_product_of_column_and_row_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, weight = normal(1, 4, 20, 20), normal(4, 1, 9, 1) * normal(4, 1, 1, 9)
+    for word, steps in ("", 2), ("direct", 1):
+        monkeypatch.setenv(conv.VARIABLE, word)
+        conv.forced.cache_clear()
+        model = fl.compile(lambda x: fl.functional.conv2d(x, weight, padding=4, groups=4), x)
+        assert len(model.report().steps) == steps, word
+
+
 @pytest.mark.without("cuda")
 def test_summaries_and_reports_say_why(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason of the algorithm that runs is told: `why` and the calls come from one choice."""

@@ -34,8 +34,8 @@ CHOICES: dict[str, dict[str, Any]] = {
     "Winograd 2": {"fastlayers.calls.conv_choice.choose": _tile(2)},
     "Winograd 4": {"fastlayers.calls.conv_choice.choose": _tile(4)},
     "Winograd 6": {"fastlayers.calls.conv_choice.choose": _tile(6)},
-    "column and row": {"fastlayers.passes.conv_separable.worthwhile": lambda *_: True},
-    "one pass": {"fastlayers.passes.conv_separable.worthwhile": lambda *_: False},
+    "column and row": {"fastlayers.passes.conv_separable.two_passes_pay": lambda *_: True},
+    "one pass": {"fastlayers.passes.conv_separable.two_passes_pay": lambda *_: False},
     "phases": {"fastlayers.calls.conv_transpose._FEWEST": 0},
     "no phases": {"fastlayers.calls.conv_transpose._FEWEST": 1 << 60},
 }

@@ -216,7 +216,7 @@ cdef void cut(Job *job, const Axis *axes) noexcept:
     if job.nrows * row <= 2 * TASK:
         job.rows_each = job.nrows
     job.rows_each = max(job.rows_each, <int64_t>1)
-    job.images_each = max(TASK // (job.rows_each * row), <int64_t>1) if job.rows_each == job.nrows else 1
+    job.images_each = even(job.images, max(TASK // (job.rows_each * row), <int64_t>1)) if job.rows_each == job.nrows else 1
     job.bands, job.pieces = (job.nrows + job.rows_each - 1) // job.rows_each, (job.w.out + job.cols - 1) // job.cols
     job.blocks = (job.pixel + job.lanes - 1) // job.lanes
     job.tasks = (job.images + job.images_each - 1) // job.images_each * job.bands * job.pieces * job.blocks

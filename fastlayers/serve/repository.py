@@ -219,9 +219,11 @@ class Repository:
 
 
 def _is_checkpoint(folder: Path) -> bool:
-    """Whether it is a folder as transformers or sentence-transformers write it."""
+    """Whether it is a folder as transformers, sentence-transformers or onnxruntime-genai write it."""
     names = {entry.name for entry in _entries(folder)}
-    return "modules.json" in names or ("config.json" in names and not names.isdisjoint(("tokenizer.json", *CHECKPOINTS)))
+    if not names.isdisjoint(("modules.json", "genai_config.json")):
+        return True
+    return "config.json" in names and not names.isdisjoint(("tokenizer.json", *CHECKPOINTS))
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -8,8 +8,11 @@ import pytest
 
 from fastlayers.serve import Settings
 from fastlayers.serve.repository import Repository
+from fastlayers.text import Generator
 
 from ..formats.transformers.checkpoints import written
+from ..text.folders import decoder
+from ..text.test_genai import genai
 
 
 def loaded(source: Path, name: str | None = None) -> list[tuple[str, str]]:
@@ -27,6 +30,18 @@ def test_a_checkpoint_is_a_model(tmp_path: Path) -> None:
     (tmp_path / "many" / "7").mkdir(parents=True)
     written(tmp_path / "many" / "7", "llama")
     assert loaded(tmp_path) == [("many", "7"), ("small", "1")]
+
+
+def test_a_folder_of_genai_is_a_model_that_generates(tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    genai(decoder(folder), "model.onnx")
+    (folder / "config.json").unlink()
+    for source in (folder, tmp_path):
+        repository = Repository(Settings(source=str(source)))
+        repository.load_all()
+        (served,) = repository.every()
+        assert served.name == "small" and isinstance(served.text, Generator)
 
 
 def test_one_that_is_broken_says_why(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from fastlayers.serve.served import Served
 from fastlayers.serve.wire import PIECE, Asked, Parameters, answer
 from tests.each import each
 
-from .decided import DECIDED
+from .decided import DECIDED, F32, I64, graph
 
 pytestmark = pytest.mark.serve
 
@@ -29,7 +29,10 @@ def served(model: fl.Model, folder: Path) -> Served:
     return Served("net", "1", folder / "net.safetensors", Config(), 8, 0.0)
 
 
-@each("op", list(DECIDED))
+COUNTED = {"NonZero", "Compress", "Unique"}  # compiled: how long they may take at most follows from sizes
+
+
+@each("op", [op for op in DECIDED if op not in COUNTED])
 def test_what_values_decide_is_never_run_between_other_requests(op: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     make, few, many = DECIDED[op]
     made = served(fl.Model(make()), tmp_path_factory.mktemp("net"))
@@ -41,6 +44,16 @@ def test_what_values_decide_is_never_run_between_other_requests(op: str, tmp_pat
     if op == "Loop":
         made.run(long, 10)
         assert not made.quick(long), "a loop takes as long as its values say"
+
+
+def test_what_is_counted_takes_as_long_as_its_most(tmp_path: Path) -> None:
+    for size, quick in ((1000, True), (3_000_000, False)):
+        net = fl.Model(graph("NonZero", "n", given=[("n", (size,), F32)], dtype=I64))
+        made = served(net, tmp_path)
+        few = {"n": np.zeros(size, F32)}
+        assert not made.quick(few)
+        made.run(few, 10)
+        assert made.quick({"n": np.ones(size, F32)}) is quick, size
 
 
 def test_short_runs_of_known_sizes_are_quick_and_long_ones_are_not(tmp_path: Path) -> None:

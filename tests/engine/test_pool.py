@@ -70,7 +70,7 @@ def test_every_worker_begins_with_its_own_stretch(run_script: Callable[[str], st
 
 @pytest.mark.parametrize("channels", [384, 576])
 def test_small_work_calls_a_worker_only_where_runs_are_close(run_script: Callable[[str], str], channels: int) -> None:
-    """Of about 40 and 60 us: alone after a pause, for two where another run has ended just now."""
+    """Work of about 40 and 60 us: alone after a pause, for two where another run has ended just now."""
     script = f"""
         import numpy as np
         import fastlayers as fl

@@ -19,7 +19,19 @@ import numpy as np
 
 from .errors import SHORTAGE, ArgumentError, DTypeError, Error, LimitError, refuse_shortage
 
-__all__ = ["LARGEST", "Check", "as_flag", "as_mapping", "as_names", "as_path", "checked", "checker", "no_memory", "shown"]
+__all__ = [
+    "LARGEST",
+    "Check",
+    "as_flag",
+    "as_mapping",
+    "as_names",
+    "as_path",
+    "checked",
+    "checker",
+    "listed",
+    "no_memory",
+    "shown",
+]
 
 LARGEST = 2**63 - 1
 _LARGEST_FLOAT = 2**1023
@@ -55,6 +67,12 @@ def shown(value: Any) -> str:
     except Exception:  # of a third-party type, or an int of thousands of digits
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def listed(words: Sequence[str], most: int) -> str:
+    """The first words of a list as errors show it, and how many more there are."""
+    more = f", and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
 
 
 def no_memory(op: str) -> LimitError:

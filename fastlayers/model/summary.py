@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import threads
-from .._arguments import shown
+from .._arguments import listed, shown
 from .._lazy import imported
 from .._tuples import NamedTuple
 from ..errors import ArgumentError
@@ -41,7 +41,7 @@ def _arrays(model: Model, shapes: Mapping[str, Any] | Sequence[Any] | None, what
         if open_sizes:
             guess = {s.name: tuple(d if isinstance(d, int) else 1 for d in s.shape or ()) for s in model.inputs}
             told = f"such as model.{what}({shown(guess)})"
-            raise ArgumentError(f"{what}: sizes are open: {', '.join(open_sizes)}: give the shape of every input, {told}")
+            raise ArgumentError(f"{what}: sizes are open: {listed(open_sizes, 4)}: give the shape of every input, {told}")
         shapes = [s.shape for s in model.inputs]
     return model._placeholders(shapes, what)
 

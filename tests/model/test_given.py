@@ -156,3 +156,12 @@ def test_specs_by_name() -> None:
     assert isinstance(model.inputs, tuple) and len(model.inputs) == 1
     with pytest.raises(fl.ArgumentError, match=r"there is no 'z': expected one of \['x'\]"):
         model.inputs["z"]
+
+
+def test_an_error_lists_a_few_of_many_open_inputs() -> None:
+    """A decoder has two caches a layer: all of them would hide what is asked."""
+    names = [f"x{i}" for i in range(40)]
+    model = fl.Model(graph(dict.fromkeys(names, ("n", 4)), [node(f"y = Sum({', '.join(names)})")], ["y"]))
+    with pytest.raises(fl.ArgumentError, match=r"sizes are open: .*x3 \('n', 4\), and 36 more: give the shape") as told:
+        model.summary()
+    assert len(str(told.value)) < 400

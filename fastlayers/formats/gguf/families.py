@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..._arguments import listed
 from ..._tuples import NamedTuple
 from ...errors import FormatError, UnsupportedError
 from .._arrays import Array
@@ -87,8 +88,7 @@ class Words:
                 continue
             unknown.append(f"{key[:80]}={quote(value)}")
         if unknown:
-            more = f", and {len(unknown) - 8} more" if len(unknown) > 8 else ""
-            raise UnsupportedError(f"{self.where}: says what is not known of a {self.arch}: {', '.join(unknown[:8])}{more}")
+            raise UnsupportedError(f"{self.where}: says what is not known of a {self.arch}: {listed(unknown, 8)}")
 
     @property
     def head(self) -> int:

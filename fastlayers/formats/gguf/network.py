@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._arguments import listed
 from ...errors import FormatError, LimitError, UnsupportedError
 from .._arrays import Array, widened
 from ..budget import Budget
@@ -93,10 +94,8 @@ def _weights(file: File, family: Family, words: Words, budget: Budget) -> dict[s
             found = found.T
         made[full] = found
     if unknown:
-        more = f", and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-        raise UnsupportedError(
-            f"{file.where}: has tensors that {words.arch} is not known to have: {', '.join(map(quote, unknown[:5]))}{more}"
-        )
+        told = listed(list(map(quote, unknown)), 5)
+        raise UnsupportedError(f"{file.where}: has tensors that {words.arch} is not known to have: {told}")
     return made
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..._arguments import listed
 from ...errors import FormatError, LimitError, UnsupportedError
 from ..source import quote
 
@@ -135,7 +136,5 @@ class Config:
                 continue
             unknown.append(f"{str(word)[:80]}={quote(value)}")
         if unknown:
-            more = f", and {len(unknown) - 8} more" if len(unknown) > 8 else ""
-            raise UnsupportedError(
-                f"{self.where}: says what is not known of {quote(self.words.get('model_type'))}: {', '.join(unknown[:8])}{more}"
-            )
+            family = quote(self.words.get("model_type"))
+            raise UnsupportedError(f"{self.where}: says what is not known of {family}: {listed(unknown, 8)}")

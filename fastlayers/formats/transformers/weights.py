@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._arguments import listed
 from ...errors import FormatError
 from .._arrays import BFLOAT16, widened
 from ..budget import Budget
@@ -85,10 +86,8 @@ class Weights:
         left = [name for name in self.arrays if name not in self.read and not _TABLES.fullmatch(name)]
         left = [name for name in left if not (unused and re.fullmatch(unused, name))]
         if left:
-            more = f", and {len(left) - 5} more" if len(left) > 5 else ""
-            raise FormatError(
-                f"{self.where}: has weights that its network does not know: {', '.join(map(quote, left[:5]))}{more}"
-            )
+            told = listed(list(map(quote, left)), 5)
+            raise FormatError(f"{self.where}: has weights that its network does not know: {told}")
 
 
 def _shown(shape: tuple[int | None, ...]) -> str:

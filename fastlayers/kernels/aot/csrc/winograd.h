@@ -165,7 +165,8 @@ FL_INLINE void fl_wino_put(const fl_wino_end *e, vf y, int64_t to) {
 
 /* `count` outputs next to each other: one function, where inlining it everywhere gains nothing. */
 static __attribute__((noinline)) void fl_wino_put_all(const fl_wino_end *e, const vf *y, int64_t count, int64_t to, int64_t step) {
-  for (int64_t i = 0; i < count; i++) fl_wino_put(e, y[i], to + i * step);
+  for (int64_t i = 0; i < count; i++)
+    fl_wino_put(e, y[i], to + i * step);
 }
 
 /* ---- one axis ----------------------------------------------------------------------------------------------------------- */
@@ -200,7 +201,8 @@ FL_INLINE void fl_wino_out_line(const fl_wino_out *p, int n, int m) {
   for (int64_t t = 0; t < p->tiles; t++) {
     const float *s = p->s + t * p->tile;
     const int64_t count = down ? p->rows : p->cols - t * m;
-    for (int64_t c = 0; c < p->c; c += VW) fl_wino_out_line_vector(p, n, m, s, t * next, step, count, c, fl_wino_left(p, c));
+    for (int64_t c = 0; c < p->c; c += VW)
+      fl_wino_out_line_vector(p, n, m, s, t * next, step, count, c, fl_wino_left(p, c));
   }
 }
 
@@ -330,7 +332,8 @@ FL_INLINE void fl_wino_out_tiles(const fl_wino_out *p, int n, int m) {
   for (int64_t t = 0; t < p->tiles; t++) {
     const float *s = p->s + t * p->tile;
     const int64_t at = t * m * p->pixel, cols = p->cols - t * m;
-    for (int64_t c = 0; c < p->c; c += VW) fl_wino_out_vector(p, n, m, s, at, p->rows, cols, c, fl_wino_left(p, c));
+    for (int64_t c = 0; c < p->c; c += VW)
+      fl_wino_out_vector(p, n, m, s, at, p->rows, cols, c, fl_wino_left(p, c));
   }
 }
 
@@ -355,7 +358,8 @@ FL_INLINE void fl_wino_out_large(const fl_wino_out *p, int n, int m) {
   for (int64_t t = 0; t < p->tiles; t++) {
     const float *s = p->s + t * p->tile;
     const int64_t at = t * m * p->pixel, cols = p->cols - t * m;
-    for (int64_t c = 0; c < p->c; c += VW) fl_wino_out_large_vector(p, n, m, s, at, p->rows, cols, c, fl_wino_left(p, c));
+    for (int64_t c = 0; c < p->c; c += VW)
+      fl_wino_out_large_vector(p, n, m, s, at, p->rows, cols, c, fl_wino_left(p, c));
   }
 }
 

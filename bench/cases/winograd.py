@@ -89,6 +89,8 @@ CASES: tuple[Case, ...] = (
     case(32, 1000, 32, 2, kernel=(1, 1, 7), x_last=True, out_last=True),
     case(64, 16, 64, 4, kernel=(3, 1, 1)),
     case(64, 28, 64, 2, kernel=(1, 5, 5)),
+    case(64, 28, 64, 4, kernel=(1, 5, 5)),
+    case(64, 14, 64, 2, kernel=(1, 7, 7)),
     case(64, 8, 64, 4, kernel=(3, 3, 3)),
     case(128, 4, 128, 4, kernel=(3, 3, 3), x_last=True, out_last=True),
     case(256, 28, 256, 4, groups=8),

@@ -20,11 +20,11 @@ from ..errors import ShapeError
 __all__ = ["check_tile", "kinds", "sides", "terms_of", "tiles_of", "weights_axis"]
 
 # By n. The product of the points' squares is 1 each time, so that the transforms need few constants; those of 6 are the most
-# exact for two axes (docs/decisions/winograd-points.md), those of 8 for one.
+# exact for two axes (docs/decisions/winograd-points.md), those of 8 for one, and for 5 and 7 taps along two.
 POINTS = {4: (1.0, -1.0), 6: (2 / 3, -2 / 3, 3 / 2, -3 / 2), 8: (1 / 2, -1 / 2, 1.0, -1.0, 2.0, -2.0)}
 # The tiles of a kernel of k taps along one axis, and along both of two
 _LINE = {3: (2, 4, 6), 5: (2, 4), 7: (2,)}
-_PLANE = {3: (2, 4), 5: (2,)}
+_PLANE = {3: (2, 4), 5: (2, 4), 7: (2,)}
 _DEEPEST = 7  # taps that are terms of the products
 _ONES = (1, 1, 1)
 # A stride of 2: outputs of a tile along an axis, its inputs, and the points of the even ones
@@ -80,7 +80,7 @@ def check_tile(kernel: Sequence[int], tile: int, stride: Sequence[int] = _ONES) 
     if not known:
         raise ShapeError(
             f"winograd_pack: weight has the kernel {tuple(kernel)}: expected (k, 1, 1), (d, 1, k) or (d, k, 1) with k 3, 5 or 7, "
-            f"or (d, k, k) with k 3 or 5, and d from 1 to {_DEEPEST}"
+            f"or (d, k, k) with k 3, 5 or 7, and d from 1 to {_DEEPEST}"
         )
     if tile not in known:
         raise ShapeError(

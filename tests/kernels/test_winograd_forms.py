@@ -1,4 +1,4 @@
-"""`winograd` along one axis, with five taps along two, with taps along the depth too, and in groups, next to the direct way."""
+"""`winograd` along one axis, along two with as many taps, with taps along the depth too, in groups: next to the direct way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .test_winograd import LAYOUTS, compiled, run
 
 FORMS = tuple(
     (kernel, tile)
-    for kernel in (*((1, 1, k) for k in (3, 5, 7)), *((1, k, 1) for k in (3, 5, 7)), (3, 1, 1), (5, 1, 1), (7, 1, 1), (1, 5, 5))
+    for kernel in (*(form for k in (3, 5, 7) for form in ((1, 1, k), (1, k, 1), (k, 1, 1))), (1, 5, 5), (1, 7, 7))
     for tile in winograd_points.tiles_of(kernel)
 )
 # Their taps along the depth are terms of the products.
@@ -28,7 +28,7 @@ DEEP = (
     ((3, 3, 3), 4),
     *(
         pytest.param(*form, marks=pytest.mark.exhaustive)
-        for form in (((3, 3, 3), 2), ((2, 1, 3), 6), ((5, 3, 1), 4), ((2, 5, 5), 2))
+        for form in (((3, 3, 3), 2), ((2, 1, 3), 6), ((5, 3, 1), 4), ((2, 5, 5), 2), ((2, 5, 5), 4), ((2, 7, 7), 2))
     ),
 )
 EACH = pytest.mark.parametrize(
@@ -167,10 +167,10 @@ def test_levels_with_fused_multiply_add_agree(kernel: tuple[int, int, int], tile
 
 def test_other_kernels_tiles_and_pads_are_refused(variant: str) -> None:
     pack, winograd = dispatch.kernel("winograd_pack"), dispatch.kernel("winograd")
-    for kernel in ((1, 1, 1), (1, 2, 2), (1, 3, 5), (8, 3, 3), (3, 2, 2), (3, 3, 5), (1, 1, 4), (1, 1, 0), (0, 3, 3), (1, 7, 7)):
+    for kernel in ((1, 1, 1), (1, 2, 2), (1, 3, 5), (8, 3, 3), (3, 2, 2), (3, 3, 5), (1, 1, 4), (1, 1, 0), (0, 3, 3), (1, 9, 9)):
         with pytest.raises(ShapeError, match="winograd_pack: weight has the kernel"):
             pack(np.zeros((4, 4, *kernel), np.float32), None, 2, 1)
-    for kernel, tile in (((1, 1, 3), 3), ((1, 5, 5), 4), ((7, 1, 1), 4), ((1, 3, 3), 6)):
+    for kernel, tile in (((1, 1, 3), 3), ((1, 5, 5), 6), ((1, 7, 7), 4), ((7, 1, 1), 4), ((1, 3, 3), 6)):
         with pytest.raises(ShapeError, match=f"winograd_pack: tile is {tile}: expected one of"):
             pack(np.zeros((4, 4, *kernel), np.float32), None, tile, 1)
     packed = pack(np.zeros((4, 4, 3, 1, 1), np.float32), None, 2, 1)

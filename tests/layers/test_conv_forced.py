@@ -57,11 +57,11 @@ def test_a_forced_algorithm_runs_a_product_of_column_and_row_as_one(monkeypatch:
 @pytest.mark.without("cuda")
 def test_summaries_and_reports_say_why(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason of the algorithm that runs is told: `why` and the calls come from one choice."""
-    x, w, wide = normal(1, 32, 32, 32), normal(32, 32, 3, 3), normal(32, 32, 7, 7)
+    x, w, wide = normal(1, 32, 32, 32), normal(32, 32, 3, 3), normal(32, 32, 9, 9)
     given: dict[str, tuple[Any, dict[str, Any], set[str]]] = {
         r"tiles of 4, 0\.\d\d of direct time expected": (w, {"padding": 1}, {"winograd"}),
         r"tiles of [24] expected to take \d\.\d\d of its time": (w[:1], {"padding": 1}, {"conv"}),
-        "no tiles for 7x7, strides 1x1": (wide, {}, {"conv"}),
+        "no tiles for 9x9, strides 1x1": (wide, {}, {"conv"}),
         "too few channels for tiles": (w[:, :4], {"groups": 8}, {"conv"}),
         "phases of the dilation, tiles of 4": (w, {"padding": 2, "dilation": 2}, {"transpose", "copy", "winograd"}),
         "padding that is not zeros": (w, {"padding": 1, "padding_mode": "reflect"}, {"conv"}),

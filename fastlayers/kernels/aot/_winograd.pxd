@@ -8,7 +8,7 @@ from ._engine cimport FL_KC, FL_PANEL
 cdef enum:
     MOST_SIDE = 9    # positions of a tile along an axis
     MOST_TAPS = 7    # along an axis
-    MOST_ALL = 25    # and of a kernel's slice
+    MOST_ALL = 49    # and of a kernel's slice
 
 
 cdef inline void one_axis(const double *by, int taps, const double *w, int64_t apart, double *to) noexcept nogil:

@@ -2,7 +2,8 @@
 transformed back.
 
 Of n inputs an axis, n = m + k - 1, come m outputs with n multiplications a pair of channels where the direct way takes k m. For two axes
-that is 16 instead of 36 (m = 2, k = 3), 36 instead of 144 (m = 4, k = 3) or 100 (m = 2, k = 5), for one 8 instead of 18 (m = 6, k = 3).
+that is 16 instead of 36 (m = 2, k = 3), 36 instead of 144 (m = 4, k = 3) or 100 (m = 2, k = 5), 64 instead of 400 (m = 4, k = 5) or 196
+(m = 2, k = 7), for one 8 instead of 18 (m = 6, k = 3).
 Each of the n or n^2 positions is a matrix product of its own, tiles x channels times channels x outputs. An axis without taps is a side
 of 1; kernels along the depth alone take a volume for an image as high as it is deep and as wide as its slices have pixels. Taps along the
 depth next to others are further terms of the products: those of an output's tile are the channels of the same tile in the slices around
@@ -445,8 +446,8 @@ cdef void cut(Job *job, int most_hands) noexcept nogil:
     # Where taps share what is transformed, larger blocks are faster (3x3x3 128@8x28: 0.9 of the time, 256@8x28 0.8).
     cdef int64_t some = 1 if job.taps == 1 else 2
     cdef int64_t panels = pieces(job.out_channels, FL_PANEL)
-    # Groups are tasks enough where there are as many of them as threads.
-    job.alone = tiles <= ALONE and job.groups < max(most_hands, 2)
+    # Groups are tasks enough where there are as many of them as threads; a panel of columns is one task.
+    job.alone = tiles <= ALONE and job.groups < max(most_hands, 2) and panels > 1
     job.column_pieces = pieces_for(panels, WIDTH // FL_PANEL, 1, job.groups, most_hands if job.alone else 1)
     job.width = pieces(panels, job.column_pieces) * FL_PANEL
     if tiles <= ALONE:

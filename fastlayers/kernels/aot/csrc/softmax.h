@@ -34,10 +34,16 @@ FL_INLINE void fl_rows_max(const float *x, int64_t n, int64_t whole, vf *m, cons
   }
 }
 
-/* y = exp(x - m) if `keep`. s: the sum, in every lane; that of the rest of the row is in s before. If `far`, the next R rows
- * are prefetched: this is the one of the three passes that computes more than it moves. */
+/* The steps before and after a pair of rows in `fl_rows_exp`: those before are multiplied by `scale`, those after give their largest, `next`.
+ * It computes more than it moves, so both cost little in between, and what is read first is not read on its own. */
+typedef struct {
+  vf scale[2], next[2];
+  const float *after;
+} fl_flow;
+
+/* y = exp(x - m) if `keep`. s: the sum, in every lane; that of the rest of the row is in s before. If `far`, later rows are prefetched. */
 FL_INLINE void fl_rows_exp(const float *x, int64_t n, int64_t whole, const vf *m, float *y, vf *s, const int R, const int keep,
-                             const int far) {
+                           fl_flow *flow, const int far) {
   for (int64_t i = 0; i < whole;) {
     const int64_t end = whole - i < FL_CHAIN * VW ? whole : i + FL_CHAIN * VW;
     vf chain[2];
@@ -45,8 +51,13 @@ FL_INLINE void fl_rows_exp(const float *x, int64_t n, int64_t whole, const vf *m
     for (; i < end; i += VW)
       FL_UNROLL for (int r = 0; r < R; r++) {
         const vf e = vexp_flush(vload(x + r * n + i) - m[r]);
+        if (flow) {
+          float *before = y + (r - R) * n + i;
+          vstore(before, vload(before) * flow->scale[r]);
+          flow->next[r] = vmax(flow->next[r], vload(flow->after + r * n + i));
+        }
         if (far) {
-          __builtin_prefetch(x + (R + r) * n + i, 0, 2);
+          __builtin_prefetch(x + (2 * R + r) * n + i, 0, 2);
           __builtin_prefetch(y + (R + r) * n + i, 1, 2);
         }
         chain[r] += e;
@@ -55,46 +66,102 @@ FL_INLINE void fl_rows_exp(const float *x, int64_t n, int64_t whole, const vf *m
       }
     FL_UNROLL for (int r = 0; r < R; r++) s[r] += chain[r];
   }
-  FL_UNROLL for (int r = 0; r < R; r++) { FL_FOLD(s[r], fl_add); }
+  FL_UNROLL for (int r = 0; r < R; r++) {
+    FL_FOLD(s[r], fl_add);
+    if (flow) {
+      FL_FOLD(flow->next[r], vmax);
+    }
+  }
 }
 
 /* The last, partial vector of a row stays in a register: reading a masked store back would stall. */
-FL_INLINE void fl_softmax_rows(const float *x, float *y, int64_t n, const int R, const int logarithm, const int far) {
+FL_INLINE vf fl_row_tail(const float *x, int64_t whole, int64_t rest) {
+  return rest ? vget_part(x + whole, rest, -(float)INFINITY) : vset(-(float)INFINITY);
+}
+
+/* The last step on whole vectors of R rows. */
+FL_INLINE void fl_rows_scale(const float *x, float *y, int64_t n, int64_t whole, const vf *m, const vf *s, const int R,
+                             const int logarithm) {
+  for (int64_t i = 0; i < whole; i += VW)
+    FL_UNROLL for (int r = 0; r < R; r++) {
+      const int64_t at = r * n + i;
+      vstore(y + at, logarithm ? (vload(x + at) - m[r]) - s[r] : vload(y + at) * s[r]);
+    }
+}
+
+FL_INLINE void fl_softmax_rows(const float *x, float *y, int64_t n, const int R, const int logarithm) {
   const int64_t rest = n % VW, whole = n - rest;
   vf tail[2], m[2], s[2];
-  FL_UNROLL for (int r = 0; r < R; r++)
-    m[r] = tail[r] = rest ? vget_part(x + r * n + whole, rest, -(float)INFINITY) : vset(-(float)INFINITY);
+  FL_UNROLL for (int r = 0; r < R; r++) m[r] = tail[r] = fl_row_tail(x + r * n, whole, rest);
   fl_rows_max(x, n, whole, m, R);
   FL_UNROLL for (int r = 0; r < R; r++) {
     tail[r] -= m[r];
     s[r] = rest ? vexp_flush(tail[r]) : vset(0);
     tail[r] = logarithm ? tail[r] : s[r];
   }
-  fl_rows_exp(x, n, whole, m, y, s, R, !logarithm, far);
+  fl_rows_exp(x, n, whole, m, y, s, R, !logarithm, NULL, 0);
   FL_UNROLL for (int r = 0; r < R; r++) s[r] = logarithm ? vlog(s[r]) : 1.0f / s[r];
-  for (int64_t i = 0; i < whole; i += VW)
-    FL_UNROLL for (int r = 0; r < R; r++) {
-      const int64_t at = r * n + i;
-      vstore(y + at, logarithm ? (vload(x + at) - m[r]) - s[r] : vload(y + at) * s[r]);
-    }
+  fl_rows_scale(x, y, n, whole, m, s, R, logarithm);
   if (rest)
     FL_UNROLL for (int r = 0; r < R; r++) vput_part(y + r * n + whole, logarithm ? tail[r] - s[r] : tail[r] * s[r], rest);
 }
 
-#define FL_SOFTMAX_ALL(name, logarithm, far)                                                                      \
-  static __attribute__((noinline)) void name(const float *x, float *y, int64_t rows, int64_t n) {                 \
-    int64_t row = 0;                                                                                               \
-    for (; row + 2 <= rows; row += 2)                                                                              \
-      fl_softmax_rows(x + row * n, y + row * n, n, 2, logarithm, far);                                             \
-    if (row < rows)                                                                                                \
-      fl_softmax_rows(x + row * n, y + row * n, n, 1, logarithm, far);                                             \
+/* Softmax of `pairs` times two rows. */
+FL_INLINE void fl_softmax_pairs(const float *x, float *y, int64_t pairs, int64_t n, const int far) {
+  enum { R = 2 };
+  const int64_t rest = n % VW, whole = n - rest, step = R * n;
+  vf tail[R], m[R], s[R];
+  fl_flow flow;
+  FL_UNROLL for (int r = 0; r < R; r++) flow.next[r] = tail[r] = fl_row_tail(x + r * n, whole, rest);
+  fl_rows_max(x, n, whole, flow.next, R);
+  for (int64_t p = 0; p < pairs; p++, x += step, y += step) {
+    vf kept[R];
+    flow.after = p + 1 < pairs ? x + step : x; /* after the last ones those again */
+    FL_UNROLL for (int r = 0; r < R; r++) {
+      m[r] = flow.next[r];
+      kept[r] = s[r] = rest ? vexp_flush(tail[r] - m[r]) : vset(0);
+      flow.next[r] = tail[r] = fl_row_tail(flow.after + r * n, whole, rest);
+    }
+    if (p > 0)
+      fl_rows_exp(x, n, whole, m, y, s, R, 1, &flow, far);
+    else {
+      fl_rows_exp(x, n, whole, m, y, s, R, 1, NULL, 0);
+      if (pairs > 1)
+        fl_rows_max(flow.after, n, whole, flow.next, R);
+    }
+    FL_UNROLL for (int r = 0; r < R; r++) {
+      s[r] = flow.scale[r] = 1.0f / s[r];
+      if (rest)
+        vput_part(y + r * n + whole, kept[r] * s[r], rest);
+    }
   }
-FL_SOFTMAX_ALL(fl_softmax_near, 0, 0)
-FL_SOFTMAX_ALL(fl_softmax_far, 0, 1)
-FL_SOFTMAX_ALL(fl_log_softmax_all, 1, 0)
+  fl_rows_scale(x - step, y - step, n, whole, m, s, R, 0);
+}
+
+enum {
+  FL_FLOWING = 1024
+}; /* values of a row at most: of 2048 all that is read and written is in the same sets of a near cache (1.5 times as long) */
+#define FL_SOFTMAX_ALL(name, far) \
+  static __attribute__((noinline)) void name(const float *x, float *y, int64_t rows, int64_t n) { \
+    const int64_t pairs = n > FL_FLOWING ? 1 : rows / 2; \
+    for (; rows > 1; rows -= 2 * pairs, x += 2 * pairs * n, y += 2 * pairs * n) \
+      fl_softmax_pairs(x, y, pairs, n, far); \
+    if (rows) \
+      fl_softmax_rows(x, y, n, 1, 0); \
+  }
+FL_SOFTMAX_ALL(fl_softmax_near, 0)
+FL_SOFTMAX_ALL(fl_softmax_far, 1)
 #undef FL_SOFTMAX_ALL
 
-/* logarithm: 1 for log-softmax; -1 for a softmax of values that are not in a second-level cache, which has room for four rows. */
+static __attribute__((noinline)) void fl_log_softmax_all(const float *x, float *y, int64_t rows, int64_t n) {
+  int64_t row = 0;
+  for (; row + 2 <= rows; row += 2)
+    fl_softmax_rows(x + row * n, y + row * n, n, 2, 1);
+  if (row < rows)
+    fl_softmax_rows(x + row * n, y + row * n, n, 1, 1);
+}
+
+/* logarithm: 1 for log-softmax; -1 for a softmax of values that are not in a second-level cache, which has room for six rows. */
 static void fl_f32_softmax_rows(const float *x, float *y, int64_t rows, int64_t n, int logarithm) {
   if (n > 0)
     (logarithm > 0 ? fl_log_softmax_all : logarithm ? fl_softmax_far : fl_softmax_near)(x, y, rows, n);

@@ -5,7 +5,7 @@
  * channels-last; with two axes they do one and then the other. They evaluate polynomials at the points 0, infinity and
  *   n = 4: 1, -1        n = 6: a, -a, b, -b with a = 2/3, b = 3/2        n = 8: 1/2, -1/2, 1, -1, 2, -2.
  * Those of n = 6 keep sums four times nearer to the right ones than the usual 1 and 2; the product of the squares of all points is 1, so
- * few constants do. n = 8 is for one axis, where errors are not magnified twice. What could be a factor of a transform's row is one of
+ * few constants do. n = 8 magnifies errors more: along two axes it is for 5 and 7 taps alone, which gain the most. What could be a factor of a transform's row is one of
  * the weights' transform instead (kernels/winograd_points.py).
  *
  * With a stride of 2 and 3 taps, 4 outputs of 9 inputs along an axis: 2 taps on the even inputs, evaluated at 0, 1/2, -1, 2 and infinity,
@@ -123,8 +123,10 @@ FL_INLINE void fl_wino_out_axis(int n, int m, const vf *s, vf *y) {
     fl_wino_out4(s, y);
   else if (n == 6)
     fl_wino_out6(m, s, y);
-  else
+  else if (n == 8)
     fl_wino_out8(m, s, y);
+  else
+    fl_wino_out9(s, y);
 }
 
 /* What follows an output's transform. `left` < VW channels if it is not a whole vector, else 0. */
@@ -147,6 +149,8 @@ FL_INLINE fl_wino_end fl_wino_end_of(const fl_wino_out *p, int64_t at, int64_t c
   return e;
 }
 
+FL_INLINE int64_t fl_wino_left(const fl_wino_out *p, int64_t c) { return c + VW > p->c ? p->c - c : 0; }
+
 FL_INLINE void fl_wino_put(const fl_wino_end *e, vf y, int64_t to) {
   vf r = e->biased ? y + e->bias : y;
   if (e->residual)
@@ -157,6 +161,12 @@ FL_INLINE void fl_wino_put(const fl_wino_end *e, vf y, int64_t to) {
     vput_part(e->out + to, r, e->left);
   else
     vstore(e->out + to, r);
+}
+
+/* `count` outputs next to each other: one function, where inlining it everywhere gains nothing. */
+static __attribute__((noinline)) void fl_wino_put_all(const fl_wino_end *e, const vf *y, int64_t count, int64_t to, int64_t step) {
+  for (int64_t i = 0; i < count; i++)
+    fl_wino_put(e, y[i], to + i * step);
 }
 
 /* ---- one axis ----------------------------------------------------------------------------------------------------------- */
@@ -182,11 +192,7 @@ FL_INLINE void fl_wino_out_line_vector(const fl_wino_out *p, int n, int m, const
   vf d[FL_WINO_MOST], y[FL_WINO_MOST];
   FL_UNROLL for (int i = 0; i < n; i++) d[i] = vload(s + i * p->point + c);
   fl_wino_out_axis(n, m, d, y);
-  FL_UNROLL for (int i = 0; i < m; i++) {
-    if (i >= count)
-      break;
-    fl_wino_put(&e, y[i], i * step);
-  }
+  fl_wino_put_all(&e, y, count < m ? count : m, 0, step);
 }
 
 FL_INLINE void fl_wino_out_line(const fl_wino_out *p, int n, int m) {
@@ -195,10 +201,8 @@ FL_INLINE void fl_wino_out_line(const fl_wino_out *p, int n, int m) {
   for (int64_t t = 0; t < p->tiles; t++) {
     const float *s = p->s + t * p->tile;
     const int64_t count = down ? p->rows : p->cols - t * m;
-    int64_t c = 0;
-    for (; c + VW <= p->c; c += VW) fl_wino_out_line_vector(p, n, m, s, t * next, step, count, c, 0);
-    if (c < p->c)
-      fl_wino_out_line_vector(p, n, m, s, t * next, step, count, c, p->c - c);
+    for (int64_t c = 0; c < p->c; c += VW)
+      fl_wino_out_line_vector(p, n, m, s, t * next, step, count, c, fl_wino_left(p, c));
   }
 }
 
@@ -257,6 +261,27 @@ static __attribute__((noinline)) void fl_wino_in_strided(const fl_wino_in *p) {
     }
 }
 
+/* Eight positions along both axes, in the same way. */
+static __attribute__((noinline)) void fl_wino_in_eight(const fl_wino_in *p) {
+  enum { N = 8 };
+  const int64_t point = p->point;
+  for (int64_t t = 0; t < p->tiles; t++)
+    for (int c = 0; c < FL_PANEL; c += VW) {
+      float *v = p->v + t * p->tile + c;
+      vf half[N][N], d[N], o[N];
+      for (int i = 0; i < N; i++) {
+        const float *x = p->rows[i] + t * p->m[1] * FL_PANEL + c;
+        FL_UNROLL for (int j = 0; j < N; j++) d[j] = vload(x + j * FL_PANEL);
+        fl_wino_in8(d, half[i]);
+      }
+      for (int j = 0; j < N; j++) {
+        FL_UNROLL for (int i = 0; i < N; i++) d[i] = half[i][j];
+        fl_wino_in8(d, o);
+        FL_UNROLL for (int i = 0; i < N; i++) vstore(v + (i * N + j) * point, o[i]);
+      }
+    }
+}
+
 static void fl_f32_winograd_in(const fl_wino_in *p) {
   const int n = p->side[0] > 1 ? p->side[0] : p->side[1];
   const int64_t next = p->m[1] * FL_PANEL;
@@ -265,8 +290,10 @@ static void fl_f32_winograd_in(const fl_wino_in *p) {
   else if (p->side[0] > 1 && p->side[1] > 1) {
     if (n == 4)
       fl_wino_in_tiles(p, 4);
-    else
+    else if (n == 6)
       fl_wino_in_tiles(p, 6);
+    else
+      fl_wino_in_eight(p);
   } else if (n == 4)
     fl_wino_in_line(p, 4, next);
   else if (n == 6)
@@ -305,49 +332,47 @@ FL_INLINE void fl_wino_out_tiles(const fl_wino_out *p, int n, int m) {
   for (int64_t t = 0; t < p->tiles; t++) {
     const float *s = p->s + t * p->tile;
     const int64_t at = t * m * p->pixel, cols = p->cols - t * m;
-    int64_t c = 0;
-    for (; c + VW <= p->c; c += VW) fl_wino_out_vector(p, n, m, s, at, p->rows, cols, c, 0);
-    if (c < p->c)
-      fl_wino_out_vector(p, n, m, s, at, p->rows, cols, c, p->c - c);
+    for (int64_t c = 0; c < p->c; c += VW)
+      fl_wino_out_vector(p, n, m, s, at, p->rows, cols, c, fl_wino_left(p, c));
   }
 }
 
-/* One vector of channels of one tile with a stride of 2. */
-FL_INLINE void fl_wino_out_strided_vector(const fl_wino_out *p, const float *s, int64_t at, int64_t rows, int64_t cols, int64_t c,
-                                          int64_t left) {
-  enum { M = 4 };
+/* One vector of channels of one tile with more positions than registers: columns, and then rows. */
+FL_INLINE void fl_wino_out_large_vector(const fl_wino_out *p, int n, int m, const float *s, int64_t at, int64_t rows, int64_t cols,
+                                        int64_t c, int64_t left) {
   const int64_t point = p->point;
   const fl_wino_end e = fl_wino_end_of(p, at, c, left);
-  vf d[FL_WINO_MOST], y[M], half[M][FL_WINO_MOST];
-  for (int j = 0; j < FL_WINO_MOST; j++) {
-    FL_UNROLL for (int i = 0; i < FL_WINO_MOST; i++) d[i] = vload(s + (i * FL_WINO_MOST + j) * point + c);
-    fl_wino_out9(d, y);
-    FL_UNROLL for (int i = 0; i < M; i++) half[i][j] = y[i];
+  vf d[FL_WINO_MOST], y[4], half[4][FL_WINO_MOST];
+  for (int j = 0; j < n; j++) {
+    FL_UNROLL for (int i = 0; i < n; i++) d[i] = vload(s + (i * n + j) * point + c);
+    fl_wino_out_axis(n, m, d, y);
+    FL_UNROLL for (int i = 0; i < m; i++) half[i][j] = y[i];
   }
-  for (int i = 0; i < M && i < rows; i++) {
-    fl_wino_out9(half[i], y);
-    FL_UNROLL for (int j = 0; j < M; j++) {
-      if (j >= cols)
-        break;
-      fl_wino_put(&e, y[j], i * p->row + j * p->pixel);
-    }
+  for (int i = 0; i < m && i < rows; i++) {
+    fl_wino_out_axis(n, m, half[i], y);
+    fl_wino_put_all(&e, y, cols < m ? cols : m, i * p->row, p->pixel);
   }
 }
 
-static __attribute__((noinline)) void fl_wino_out_strided(const fl_wino_out *p) {
+FL_INLINE void fl_wino_out_large(const fl_wino_out *p, int n, int m) {
   for (int64_t t = 0; t < p->tiles; t++) {
     const float *s = p->s + t * p->tile;
-    const int64_t at = t * p->m[1] * p->pixel, cols = p->cols - t * p->m[1];
-    for (int64_t c = 0; c < p->c; c += VW) fl_wino_out_strided_vector(p, s, at, p->rows, cols, c, c + VW > p->c ? p->c - c : 0);
+    const int64_t at = t * m * p->pixel, cols = p->cols - t * m;
+    for (int64_t c = 0; c < p->c; c += VW)
+      fl_wino_out_large_vector(p, n, m, s, at, p->rows, cols, c, fl_wino_left(p, c));
   }
 }
 
 static void fl_f32_winograd_out(const fl_wino_out *p) {
   const int m = p->m[0] > 1 ? p->m[0] : p->m[1], n = p->side[0] > 1 ? p->side[0] : p->side[1];
-  if (n == FL_WINO_MOST)
-    fl_wino_out_strided(p);
-  else if (p->side[0] > 1 && p->side[1] > 1) {
-    if (n == 4)
+  if (p->side[0] > 1 && p->side[1] > 1) {
+    if (n == FL_WINO_MOST)
+      fl_wino_out_large(p, FL_WINO_MOST, 4);
+    else if (n == 8 && m == 4)
+      fl_wino_out_large(p, 8, 4);
+    else if (n == 8)
+      fl_wino_out_large(p, 8, 2);
+    else if (n == 4)
       fl_wino_out_tiles(p, 4, 2);
     else if (m == 4)
       fl_wino_out_tiles(p, 6, 4);

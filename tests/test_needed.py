@@ -53,6 +53,13 @@ CORE = {
     "layers": {"homes"},
     "functional": {"_homes"},
 }
+# What a first run does not need: other outputs, other sizes, reports, loops.
+LATER = {
+    "kernels": {"warming"},
+    "model": {"stream", "summary", "values"},
+    "operators": {"sequence"},
+    "program": {"alike", "arena", "cost", "merged", "nested", "plain"},
+}
 
 
 def loaded(scene: str) -> tuple[dict[str, set[str]], set[str]]:
@@ -112,6 +119,22 @@ def test_a_network_brings_its_operators_and_kernels_alone(tmp_path: Path) -> Non
     wanted = {"fold", "conv_separable", "activation", "layout", "linear", "conv_direct", "repeated", "residual"}
     assert {name for name in ours["passes"] if not name.startswith("_")} <= wanted
     assert not {name for name in others if name.startswith((*HEAVY, "json"))}
+    assert not {package: found for package, names in LATER.items() if (found := ours[package] & names)}
+
+
+@pytest.mark.skipif(not dispatch.levels(), reason="the engine is not built")
+def test_our_own_file_brings_neither_passes_nor_readers_of_others(tmp_path: Path) -> None:
+    fl.load(convolutional()).save(tmp_path / "net.safetensors")
+    ours, others = loaded(f"""
+        import fastlayers
+        model = fastlayers.load({str(tmp_path / "net.safetensors")!r})
+        model.run({{"x": np.ones((1, 3, 8, 8), np.float32)}})
+    """)
+    read = {"_arrays", "_table", "budget", "graphs", "own", "own_words", "safetensors", "source", "weights"}
+    assert ours["formats"] <= read | {"onnx", "onnx.schema"}  # which say what attributes operators have
+    assert "passes" not in ours
+    assert not {name for name in others if name.startswith(HEAVY)}
+    assert not {package: found for package, names in LATER.items() if (found := ours[package] & names)}
 
 
 def test_a_layer_brings_itself_alone() -> None:

@@ -12,7 +12,8 @@ import numpy as np
 import fastlayers as fl
 
 from ..errors import ArgumentError, Error, FormatError, UnsupportedError
-from ..formats.safetensors_write import DTYPES, write
+from ..formats.safetensors import DTYPES
+from ..formats.safetensors_write import write
 from ..formats.write import whole
 from ..model.comparison import difference
 from ..report.text import plural

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .._codes import float8_values
 from .._tuples import NamedTuple
 from ..errors import FormatError, UnsupportedError
 
@@ -99,6 +98,8 @@ def widen_float8(exponent_bits: int, bias: int, special: str) -> Callable[[Array
     """Widens 8-bit floats of a sign, `exponent_bits` and the mantissa; see `float8_values` for `special`."""
 
     def widen(raw: Array, out: Array) -> None:
+        from .._codes import float8_values
+
         values = float8_values(exponent_bits, bias, special)
         for start in range(0, raw.size, _BLOCK):
             # "clip" spares the check of indices that cannot be out of range: three times faster.

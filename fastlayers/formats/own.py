@@ -26,13 +26,14 @@ from ..operators.families import CONTROL
 from . import safetensors
 from .budget import Budget
 from .own_words import unread
-from .safetensors_write import DTYPES, write
 from .source import Source, quote
 
 __all__ = ["NAME", "load_graph", "save", "sniff"]
 
 NAME = "fastlayers"
 VERSION = 1
+# Of tensors and values, by numpy's names.
+DTYPES = frozenset(safetensors.DTYPES)
 _UNTOLD = np.dtype(np.void).name  # of a value of unknown dtype, such as most outputs of branches
 _STRING = "string"
 _PACKED = "packed/"
@@ -105,6 +106,8 @@ def save(
     packed: Mapping[str, np.ndarray],
 ) -> None:
     """Writes a graph with its weights; the file appears whole or not at all. `packed` are copies of weights for this version."""
+    from .safetensors_write import write
+
     writer = _Writer()
     described = json.dumps(writer.graph(graph), separators=(",", ":"))
     writer.tensors.update(packed)

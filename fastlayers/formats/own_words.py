@@ -93,22 +93,34 @@ Trees aggregate_function n_targets same_dtype
 """
 
 
+# Operators that files spell by attributes of another one.
+_SPELLED = dict.fromkeys(("GroupQueryQuantized", "GroupQueryWindow"), "GroupQueryAttention")
+
+
 @cache
-def _known() -> dict[str, frozenset[str]]:
-    """The attributes of operators: of ONNX's schemas, of all domains under one name, and our own."""
-    from .onnx.canonical import DOMAINS
+def _own() -> dict[str, list[str]]:
+    """Attributes of `_OWN`, by operator."""
+    return {op: names for op, *names in map(str.split, _OWN.strip().splitlines())}
+
+
+@cache
+def _near(op: str) -> frozenset[str]:
+    """The attributes of an operator: our own, and those of ONNX's schema."""
     from .onnx.schema import schemas
 
-    found: dict[str, set[str]] = {op: set(schema.attributes) for op, schema in schemas().items()}
-    for table in DOMAINS.values():
-        for op, (schema, _) in table.items():
-            found.setdefault(op, set()).update(schema.attributes)
-    for op in ("GroupQueryQuantized", "GroupQueryWindow"):  # which files spell by attributes of this one
-        found[op] = {"bits", *found["GroupQueryAttention"]}
-    for line in _OWN.strip().splitlines():
-        op, *names = line.split()
-        found.setdefault(op, set()).update(names)
-    return {op: frozenset(names) for op, names in found.items()}
+    schema = schemas().get(op)
+    return frozenset(_own().get(op, ())).union(() if schema is None else schema.attributes)
+
+
+@cache
+def _known(op: str) -> frozenset[str]:
+    """The attributes of an operator, those of the other domains too: most files need neither these nor the modules with them."""
+    from .onnx.canonical import DOMAINS
+
+    found = {name for table in DOMAINS.values() if op in table for name in table[op][0].attributes}
+    if op in _SPELLED:
+        found |= {"bits", *_known(_SPELLED[op])}
+    return _near(op) | found
 
 
 def unread(op: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,5 +132,8 @@ def unread(op: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
     if operator is None and op not in CONTROL and op not in SEQUENCES:
         return {}
     own = None if operator is None else operator.attributes
-    known = _known().get(op, frozenset()) if own is None else own
-    return {name: value for name, value in attributes.items() if name not in known}
+    known = frozenset[str]() if not attributes else _near(op) if own is None else own
+    left = {name: value for name, value in attributes.items() if name not in known}
+    if left and own is None:
+        left = {name: value for name, value in left.items() if name not in _known(op)}
+    return left

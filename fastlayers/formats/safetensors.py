@@ -43,6 +43,11 @@ _CODECS: dict[str, Codec] = {
     "F8_E5M2FNUZ": codec("u1", widen_float8(5, 16, "fnuz")),
     "F8_E8M0": codec("u1", widen_float8(8, 127, "scale")),
 }
+# What can be written: numpy's names, and the format's own.
+DTYPES = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
+    "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
+}  # fmt: skip
 _SUB_BYTE = ("F4", "F6_E2M3", "F6_E3M2")
 
 

@@ -10,15 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from .safetensors import DTYPES
 from .write import whole
 
-__all__ = ["DTYPES", "write"]
-
-# numpy's names of the dtypes that the format has, and its own.
-DTYPES = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
-    "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
-}  # fmt: skip
+__all__ = ["write"]
 
 
 def write(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._lazy import Registry
 from .._tuples import NamedTuple
 from ..errors import ArgumentError, ShapeError
 from .table import KERNELS, Kernel
@@ -70,7 +71,8 @@ def _fit(kernel: Kernel, known: str) -> Fit:
 
 
 _LETTERS = {name: known for known, names in _KNOWN.items() for name in names.split()}
-FITS = {kernel.name: _fit(kernel, _LETTERS[kernel.name]) for kernel in KERNELS if kernel.name in _LETTERS}
+_KERNELS = {kernel.name: kernel for kernel in KERNELS if kernel.name in _LETTERS}
+FITS: Registry[Fit] = Registry(_KERNELS, lambda name: _fit(_KERNELS[name], _LETTERS[name]))
 
 # Kernel, stride, dilation and pads of a convolution, three axes each, pads in pairs.
 Window = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]

@@ -11,7 +11,6 @@ import numpy as np
 from .._lazy import imported
 from ..errors import ours
 from ..ir.graph import Graph
-from ..passes import optimize
 from ..program import Program
 from ..program.memory import counted
 
@@ -30,7 +29,7 @@ def made(graph: Graph, options: Options, variant: Variant, packed: Mapping[str, 
         graph = imported("fastlayers.passes.conv_direct").direct(graph)
     if options.optimize:
         with ours(lambda: "load: simplifying the graph"), counted(options.most):
-            graph = optimize(graph, options.strict)
+            graph = imported("fastlayers.passes").optimize(graph, options.strict)
     ways = (simplify if options.optimize else None, simplify if options.bodies else None)
     return Program(store(graph), variant, options.native, packed, *ways, options.rounds, options.most)
 
@@ -52,5 +51,5 @@ def optimize_branch(
 ) -> Graph:
     """The passes over a branch of an `If`; `store`: see `stored`."""
     with ours(lambda: "run: simplifying a branch or a body"):
-        graph = optimize(graph, strict, known, specs)
+        graph = imported("fastlayers.passes").optimize(graph, strict, known, specs)
     return store(graph, known)

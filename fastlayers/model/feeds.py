@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from .._arguments import shown
-from .._foreign import as_numpy
 from .._masked import is_masked
 from ..errors import ArgumentError, DTypeError, LimitError, ShapeError
 from ..ir.graph import Graph, Value
@@ -91,6 +90,8 @@ def _mapping(value: Value, given: Any) -> dict[Any, Any]:
 
 
 def _read(value: Value, given: Any) -> np.ndarray:
+    from .._foreign import as_numpy
+
     try:
         return as_numpy(given)
     except MemoryError:

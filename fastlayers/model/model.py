@@ -27,7 +27,6 @@ from ._branches import made
 from ._stand_ins import Closed, NoRunner, coded, growing
 from .origin import Origin, reference, reload
 from .specs import MapSpec, Specs, TensorSpec, specs
-from .values import value_names, with_outputs
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -283,7 +282,9 @@ class Model:
         with self._lock:
             found = self._programs.get(names)
             if found is None:
-                graph = self._graph if names == self._names else with_outputs(self._graph, names)
+                graph = (
+                    self._graph if names == self._names else imported("fastlayers.model.values").with_outputs(self._graph, names)
+                )
                 found = made(graph, self._options, self._variant, packed)
                 others = [key for key in self._programs if key != self._names]
                 if len(others) >= KEPT:
@@ -399,7 +400,7 @@ class Model:
     @property
     def value_names(self) -> list[str]:
         """Every value that the nodes make, in their order: what `run` takes as `outputs`."""
-        return value_names(self._graph)
+        return imported("fastlayers.model.values").value_names(self._graph)  # type: ignore[no-any-return]
 
     @property
     def num_threads(self) -> int:

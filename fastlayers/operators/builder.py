@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._held import unread
+from .._lazy import Registry
 from .._tuples import NamedTuple
 from ..calls.machine import Machine
 from ..errors import ShapeError
@@ -28,24 +29,29 @@ __all__ = [
 
 # Where a buffer is: in the arena of one run, in a caller's input, in a fresh output, in the program, or what a run counts.
 ARENA, INPUT, OUTPUT, CONSTANT, COUNTER = range(5)
-POSITIONS = {kernel.name: kernel.arrays for kernel in KERNELS}
-# Of a kernel's arrays whose names tell their axes (see `kernels.table`): position, name, axes. What broadcasts is not among them.
-_AXES: dict[str, list[tuple[int, str, str]]] = {
-    kernel.name: [
-        (i, *kernel.arguments[i].split("__"))  # type: ignore[misc]
-        for i in kernel.arrays
-        if "__" in kernel.arguments[i]
-    ]
-    for kernel in KERNELS
-}
+_KERNELS = {kernel.name: kernel for kernel in KERNELS}
 _OWN = {"lstm_pack": "h"}  # with projections, w_hh has their number
 # What another argument says has its last two axes the other way round.
-_TURNED = {
-    (kernel.name, name): kernel.arguments.index(flag)
-    for kernel in KERNELS
-    for name, flag in (("b", "transpose_b"), ("k", "k_transposed"))
-    if flag in kernel.arguments
-}
+_TURNED = {"b": "transpose_b", "k": "k_transposed"}
+
+
+def _axes_of(kernel: str) -> list[tuple[int, str, str, int]]:
+    """Arrays of a kernel whose names tell their axes (see `kernels.table`): position, name, axes, and the position of what says
+    that they are turned, or -1. What broadcasts is not among them.
+    """
+    arguments = _KERNELS[kernel].arguments
+    found = []
+    for i in POSITIONS[kernel]:
+        name, _, axes = arguments[i].partition("__")
+        if axes:
+            flag = _TURNED.get(name)
+            found.append((i, name, axes, arguments.index(flag) if flag in arguments else -1))
+    return found
+
+
+# Of the kernels that a network calls; it calls few.
+POSITIONS: Registry[tuple[int, ...]] = Registry(_KERNELS, lambda kernel: _KERNELS[kernel].arrays)
+_AXES: Registry[list[tuple[int, str, str, int]]] = Registry(_KERNELS, _axes_of)
 _REPEATED = frozenset({"a", "b", "cos", "sin"})  # where they have a size of 1
 _LOOSE = frozenset({"mask", "gate", "beta"})
 
@@ -362,11 +368,11 @@ class Builder:
         """Kernels believe what they get: axes of one name must have one size, or 1 in a second operand, which is repeated."""
         sizes: dict[str, int] = {}
         own = _OWN.get(kernel, "")
-        for i, name, axes in _AXES[kernel]:
+        for i, name, axes, turned in _AXES[kernel]:
             ref = args[i]
             if ref is None or name in _LOOSE or (name == "lengths" and len(ref.shape) == 2):
                 continue
-            if (kernel, name) in _TURNED and args[_TURNED[kernel, name]]:
+            if turned >= 0 and args[turned]:
                 axes = f"{axes[:-2]}{axes[-1]}{axes[-2]}"
             shape = ref.shape
             wrong = len(shape) != len(axes)

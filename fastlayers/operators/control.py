@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from .._deadline import check
 from ..errors import Error, FormatError, LimitError
 from ..ir.graph import Graph, Node
 from ._base import MAX_ROUNDS, OPERATORS, Spec, View
-from .sequence import Anything
+
+if TYPE_CHECKING:
+    from .sequence import Anything
 
 __all__ = ["CONTROL", "Bodies", "Meter", "check_bodies", "inferred"]
 

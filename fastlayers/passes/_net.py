@@ -133,6 +133,11 @@ class Net(Values):
         self.take_out(at)
         self._enter(at, node)
 
+    def forget(self, name: str) -> None:
+        """Lets go of a constant that no node reads any more: what comes after it may take its memory."""
+        if not self.readers.get(name) and name not in self.kept:
+            self.constants.pop(name, None)
+
     def restart(self, nodes: list[Node]) -> None:
         """Puts these nodes in place of all."""
         self.nodes, self.made, self.readers = [], {}, {}

@@ -16,7 +16,6 @@ import numpy as np
 from .._held import unread
 from ..ir.graph import Node
 from ..operators.fused import times
-from ..operators.normalization import scale_and_shift
 from ._net import Net
 
 __all__ = ["apply"]
@@ -55,6 +54,8 @@ def _normalization(net: Net, node: Node) -> tuple[str | None, np.ndarray, np.nda
         or not net.is_float32(node.inputs[0])
     ):
         return None
+    from ..operators.normalization import scale_and_shift
+
     scale, shift = scale_and_shift(*values, node.attributes.get("epsilon", 1e-5))  # type: ignore[call-arg, arg-type]
     return node.inputs[0], scale, shift, True
 
@@ -114,15 +115,18 @@ def _into(net: Net, at: int, node: Node, before: Node, scale: np.ndarray, shift:
         return False  # another axis
     if scaling.rounds and weight.dtype != np.float32:
         return False
-    made = scaling.weight(view, weight, scale)
+    # What only adds leaves the weights as they are.
+    made = weight if scaling.rounds and np.all(scale == 1) else scaling.weight(view, weight, scale)
     unread(weight)
     added = (0 if bias is None else bias.astype(np.float64)) * scale + shift
     if scaling.rounds:
         added = added.astype(np.float32)
     if not _finite(made, added):
         return False
-    names = (net.constant(made, str(before.inputs[1])), net.constant(added, node.outputs[0]))
+    old = str(before.inputs[1])
+    names = (old if made is weight else net.constant(made, old), net.constant(added, node.outputs[0]))
     net.replace(at, Node(before.op, (before.inputs[0], *names), node.outputs[:1], before.attributes), before)
+    net.forget(old)
     return True
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from ..operators.builder import ARENA, COUNTER, INPUT, OUTPUT, Buffer, Builder, 
 from ..operators.calls import copy, has, movable
 from ..operators.families import CONTROL, SEQUENCES
 from ..operators.reference import numpy_step, run_operator
-from .alike import Pattern, pattern, repeated
-from .arena import layout
 from .memory import LARGEST, result_bytes, too_much
 from .trace import Entry, Placed, Plan, Record, Route, Trace, settled
+
+if TYPE_CHECKING:
+    from .alike import Pattern
 
 __all__ = ["Interpret", "Nest", "Pack", "Prepare", "as_written", "bind", "check_total", "plan", "rebind", "value_inputs"]
 
@@ -104,6 +105,8 @@ def rebind(
 
 def plan(trace: Trace) -> Plan:
     """The plan of a fresh trace, whose buffers become the plan's."""
+    from .arena import layout
+
     calls = settled(trace.lowered, trace.ends)
     return Plan(calls, trace.outputs, layout(calls), trace.nodes, trace.links)
 
@@ -343,6 +346,8 @@ class _Binder:
         self.between()
         key = self.kind(at)
         if key is not None:
+            from .alike import pattern
+
             self.patterns[key] = pattern(builder, made, self.variables(ins), outs, old)
 
     def variables(self, ins: Sequence[int]) -> list[int]:
@@ -401,6 +406,8 @@ class _Binder:
         node, ins, outs, *_ = self.route.entries[at]
         _, *sizes = like.record.placed  # type: ignore[misc]
         placed = Placed(node, *sizes)
+        from .alike import repeated
+
         made = self.records[at] = repeated(self.builder, like, placed, self.variables(ins), outs, own, old)
         if made is None:
             return False

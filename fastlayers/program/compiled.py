@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..operators.builder import ARENA, COUNTER, INPUT, OUTPUT, POSITIONS, AnyCall, Call, NativeCall, NestedCall, PythonCall, Ref
-from .merged import merged
 from .trace import Record, Trace
 
 __all__ = ["Chunks", "bound", "native"]
@@ -134,6 +133,8 @@ class Chunks:
         """The one step of a record of elementwise calls, and where its operands are; None if there is none."""
         if record.placed is None or record.placed.node.op != "Elementwise" or record.effects:
             return None
+        from .merged import merged
+
         found = merged(record.calls, lambda call: float(self.step(call)[0].work))
         if found is None:
             return None

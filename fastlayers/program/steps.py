@@ -12,7 +12,6 @@ from ..calls.conv_choice import WALKS
 from ..ir.graph import Node
 from ..operators import Spec
 from ..operators.builder import AnyCall, Call, NativeCall, NestedCall, Ref
-from .cost import moved, multiply_adds, parameters, why
 from .trace import Plan
 
 __all__ = ["Step", "steps", "timed", "ways"]
@@ -41,6 +40,8 @@ def steps(plan: Plan, away: Collection[str] = ()) -> list[Step]:
     """The steps of a plan, in order, and one more for copies to outputs where there are any. Of kernels that are `away`, it is
     said that they run on the host.
     """
+    from .cost import moved, multiply_adds, parameters, why
+
     found = []
     calls: dict[int, list[int]] = {}
     for number, call in enumerate(plan.calls):

@@ -10,8 +10,8 @@ import pytest
 from fastlayers import passes
 from fastlayers.errors import FormatError
 from fastlayers.ir.graph import Graph
+from fastlayers.passes import fold, normalization_affine, optimize
 from fastlayers.passes import linear as _linear
-from fastlayers.passes import optimize
 from fastlayers.passes._net import Net
 from tests.each import each
 from tests.program.graphs import graph, node, normal
@@ -138,6 +138,18 @@ def test_multiplication_and_addition_a_channel_go_into_conv() -> None:
             for text in texts:
                 found = check({"x": IMAGE}, [node("h = Conv(x, w, b)"), node(f"y = {op}({text})")], constants)
                 assert ops(found) == ["Conv"], (op, text, shape)
+
+
+def test_weights_are_multiplied_for_factors_alone() -> None:
+    f = normal(C, 1, 1, seed=7)
+    texts = ["h = Conv(x, w, b)", "k = Add(h, f)", "m = Mul(k, f)", "y = Sub(m, f)"]
+    for last, multiplied in ((2, False), (3, True), (4, True)):
+        made = graph({"x": IMAGE}, [node(text) for text in texts[:last]], [texts[last - 1][0]], CONV | {"f": f})
+        net = Net(made, {}, {})
+        fold.apply(net)
+        normalization_affine.apply(net)
+        (found,) = [array for array in net.constants.values() if array.ndim == 4]  # what it was before is not in memory too
+        assert np.shares_memory(found, made.constants["w"]) != multiplied
 
 
 def test_what_is_not_a_channel_stays() -> None:

@@ -14,7 +14,6 @@ from ...ir.names import Names
 from ...operators import OPERATORS
 from ...operators.families import CONTROL, SEQUENCES
 from ...operators.graphs import UNTOLD, GraphBuilder, read_only, trimmed
-from .._refused import times, unsupported
 from ..source import quote
 from .canonical import Called, canonical, check_counts, complaints, name_of
 from .elements import ELEMENTS
@@ -64,6 +63,8 @@ class _Converter:
         self.names.take(name for node in proto.nodes for name in node.outputs)
         graph = self.graph(proto, [{}], True)
         if self.refused:
+            from .._refused import times, unsupported
+
             raise unsupported("onnx", times(self.refused))
         return graph
 

@@ -19,7 +19,7 @@ import numpy as np
 from ._engine cimport RELEASE_GIL, alloc, count_begin, count_end, empty, has_room, have_gil, limit_threads, need, release, run_begin, run_end, run_wake, step_clock, want_gil
 from ._key cimport write_key
 from ._nested cimport MANY_ROUNDS, MOST_BASES, MOST_OPERANDS, STOPPED, Code, Operand, grant_rounds, rounds_left, run_code
-from ._plan cimport ARENA, CONSTANT, FIRST, INTO, OUTPUT, OVER, Chunk, Entry, Ledger, Link, Map, Native, Place, Span, lay_out, map_begin, map_find
+from ._plan cimport ARENA, CONSTANT, FIRST, INTO, OUTPUT, OVER, Chunk, Entry, Ledger, Map, Native, Place, Span, lay_out, map_begin, map_find
 from ._step cimport MOST_AXES, PythonStep, Step, UsersStep, axes_of, index_error
 from ._stop cimport SHARED, Stop, deadlines, stop_begin, stop_due, stop_end, stop_raise
 

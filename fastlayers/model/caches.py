@@ -63,6 +63,9 @@ class Growing:
         self._staged = False  # sizes do not settle everything: nothing would be won
         # Whether what is made of masks for entries of different lengths is for each what it is alone.
         self._alike = caches.before.by_elements(caches.made)
+        # Inputs whose values are asked for: of dozens of caches there is often one, for its length.
+        fixed = {graph.inputs[i].name for i in caches.pasts} - {value.name for value in graph.outputs} - caches.before.reads
+        self._read = frozenset(value.name for value in graph.inputs) - fixed
 
     def run(self, given: Sequence[Any], threads: int) -> list[np.ndarray] | None:
         """The outputs of the graph; None where the caches are empty, or anything is unusual: then all runs as the graph says."""
@@ -76,7 +79,8 @@ class Growing:
         try:
             arrays = [a if i in plan.pasts else feeds.convert(inputs[i], a) for i, a in enumerate(given)]
             steps, (batch, _, past, _) = arrays[plan.steps].shape[1], first.shape
-            named = {value.name: array for value, array in zip(inputs, arrays, strict=True)}
+            read = self._read
+            named = {value.name: array for value, array in zip(inputs, arrays, strict=True) if value.name in read}
             made = plan.before.run(named, (batch, steps), self._program.known.most)
             counts, total = np.full(batch, past + steps), past + steps
             if plan.ends:
@@ -180,7 +184,7 @@ class Growing:
         plan, inputs = self._caches, {value.name: value for value in self._graph.inputs}
         longest = int(starts.max())
         arrays = {name: feeds.convert(inputs[name], array) for name, array in given.items()}
-        pasts = {name: part[:, :, :longest] for name, part in parts.items()}
+        pasts = {name: part[:, :, :longest] for name, part in parts.items() if name in plan.before.reads}
         made = plan.before.run({**arrays, **pasts}, (len(starts), steps), self.most)
         if plan.ends and not np.array_equal(made[plan.ends[0]].reshape(-1), starts + (steps - 1)):
             raise ShapeError("run: the graph counts other keys than there are")

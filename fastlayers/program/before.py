@@ -35,12 +35,12 @@ class _Step:
 
 
 class Before:
-    """Nodes of a graph in order. May run on any number of threads at once."""
+    """Nodes of a graph in order, and the names that they read (`reads`). May run on any number of threads at once."""
 
     def __init__(self, graph: Graph, nodes: Sequence[tuple[Node, bool]]) -> None:
         self.nodes = [_Step(node, alone, graph.constants) for node, alone in nodes]
-        names = {name for node, _ in nodes for name in node.inputs if name}
-        self._constants = {name: array for name, array in graph.constants.items() if name in names}
+        self.reads = frozenset(name for node, _ in nodes for name in node.inputs if name)
+        self._constants = {name: array for name, array in graph.constants.items() if name in self.reads}
         self._specs: dict[str, Spec] = {name: Spec(a.shape, a.dtype) for name, a in self._constants.items()}
 
     def run(self, arrays: Mapping[str, np.ndarray], queries: tuple[int, int], most: int) -> dict[str, np.ndarray]:

@@ -166,7 +166,7 @@ class Together(Rows):
                 part[begin, :, :t] = array[0]
         else:
             starts = np.array(self.lengths[begin:end], np.int64)
-            parts = [part[begin:end] for part in self._parts]
+            parts = self._parts if n == len(self._parts[0]) else [part[begin:end] for part in self._parts]
             decoder = self._decoder
             found = self._growing.append(parts, starts, ids, decoder.feeds, decoder.pasts, decoder.model.num_threads)
             if found is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import fastlayers as fl
 from fastlayers.graph import Graph, Node, Value
 from fastlayers.text import Generation, Generator
 from fastlayers.text._decoder import last_only
+from fastlayers.text._generator import _share
 
 from . import networks
 from .folders import byte_pairs, decoder, put, write_json
@@ -121,6 +123,14 @@ def test_what_is_known_is_bounded(folder: Path) -> None:
     for ids in random_prompts(30, 3):
         assert made.generate(ids, 8, ignore_eos=True) == alone.generate(ids, 8, ignore_eos=True)
         assert made._prefixes is not None and 0 < made._prefixes.nbytes <= 60_000
+
+
+def test_what_is_known_takes_a_share_of_the_weights(folder: Path) -> None:
+    assert Generator(folder)._prefixes.most == 32 << 20  # type: ignore[union-attr]
+    for weights, most in ((100 << 20, 32 << 20), (400 << 20, 100 << 20), (4 << 30, 256 << 20)):
+        constants = {"w": np.broadcast_to(np.uint8(0), weights)}
+        made = SimpleNamespace(_graph=SimpleNamespace(constants=constants))
+        assert _share(made) == most  # type: ignore[arg-type]
 
 
 def test_texts(folder: Path, network: fl.Model) -> None:

@@ -368,3 +368,25 @@ def test_bindings_have_no_array_of_each_query_and_key(folder: Path, model: fl.Mo
     refs = [ref for call in calls for ref in call.args if isinstance(ref, Ref)]
     assert max(math.prod(ref.shape) for ref in refs) >= 128 * 300  # the values themselves are there
     assert max(ref.buffer.nbytes for ref in refs if ref.buffer.space == CONSTANT) < 128 * 300
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_weights_packed_before_a_fork_are_not_packed_again(folder: Path) -> None:
+    def packed_by_child(called: bool) -> int:
+        """The bytes that a call in a forked child packs."""
+        made = Generator(folder, model=network("grouped"))
+        if called:
+            made.generate([5], 2, ignore_eos=True)
+        before, (mine, theirs) = fl.memory().packed, os.pipe()
+        child = os.fork()
+        if not child:
+            made.generate([5] * 30, 5, ignore_eos=True)
+            os.write(theirs, b"%d" % (fl.memory().packed - before))
+            os._exit(0)
+        os.close(theirs)
+        with os.fdopen(mine) as told:
+            found = int(told.read())
+        assert os.waitpid(child, 0)[1] == 0
+        return found
+
+    assert packed_by_child(False) > 0 == packed_by_child(True)

@@ -16,7 +16,7 @@ from ._decoder import Decoder
 __all__ = ["Apart", "Rows", "Together", "Unfit"]
 
 ROUND = 64  # tokens: room is a multiple of it
-KEPT = 32 << 20  # bytes of memory that stay where there is no row any more
+KEPT = 64 << 20  # bytes of memory that stay where there is no row any more
 
 Cache = Sequence[np.ndarray]  # arrays (1, heads, tokens, d)
 
@@ -165,7 +165,7 @@ class Together(Rows):
         end = begin + n
         if n == 1 and t > 1 and not self.lengths[begin]:  # the graph as it is leaves out what no query sees
             shapes = [(1, heads, t, d) for heads, d in self._decoder.shapes]
-            own = 4 * sum(map(math.prod, shapes)) > KEPT // 4  # what is retained for the next run has no use for that much
+            own = 4 * sum(map(math.prod, shapes)) > KEPT // 8  # what is retained for the next run has no use for that much
             logits, cache = self._decoder(ids, self._decoder.empty(), 0, together(shapes) if own else ())
             for part, array in zip(self._parts, cache, strict=True):
                 part[begin, :, :t] = array[0]

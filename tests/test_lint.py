@@ -29,8 +29,8 @@ MOST_LINES = 600
 # without its underscore, "fastlayers" is what the package itself exports.
 STOREYS = (
     "version", "tuples", "errors", "ggml", "lazy", "habits", "groups", "log", "html", "windows", "machine", "cpus", "locks",
-    "foreign", "distinct", "masked", "extras", "arguments", "deadline", "held", "codes", "threadpools", "threads", "forks",
-    "example",
+    "foreign", "distinct", "masked", "extras", "arguments", "deadline", "held", "pages", "codes", "threadpools", "threads",
+    "forks", "example",
     "kernels", "cuda", "ir", "rules", "calls", "operators", "batch", "program", "passes", "graph", "functional", "layers",
     "formats", "stream", "report", "model", "fastlayers", "text", "onnx_backend", "ort", "testing", "integrations", "serve",
     "cli", "__main__",

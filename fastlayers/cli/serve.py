@@ -59,7 +59,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("max-json", int, "MB", "of a request's JSON, which is parsed while all others wait (4)"),
         ("max-bodies", int, "MB", "of all requests that are being received (512)"),
         ("completions", int, "N", "prompts of a model that grow at once; others wait (16)"),
-        ("cache", int, "MB", "of a decoder, for what is known of earlier prompts (256)"),
+        ("cache", int, "MB", "of a decoder, for what is known of earlier prompts (a quarter of its weights, 32 to 256)"),
         ("max-texts", int, "N", "that a request embeds or ranks (2048)"),
         ("max-prompt", int, "N", "tokens of all prompts of a request (32768)"),
         ("max-tokens", int, "N", "that follow all prompts of a request (4096)"),

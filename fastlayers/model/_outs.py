@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, DTypeError
+from ..errors import ArgumentError, DTypeError, LimitError
+from ..kernels.dispatch import empty
 from .feeds import destination
 
 __all__ = ["into"]
@@ -22,7 +23,8 @@ def into(binding: Any, arrays: Sequence[Any], names: Sequence[str], out: Mapping
     """
     if unknown := [name for name in out if name not in names]:
         raise ArgumentError(f"run: out has {unknown}, which is not asked for: expected some of {list(names)}")
-    if binding.staged or binding.counted or len(out) < len(names) or any(_is_input(array, arrays) for array in out.values()):
+    own = len(out) == len(names) or binding.program.gpu is None  # else what is not in `out` stays on the device
+    if binding.staged or binding.counted or not own or any(_is_input(array, arrays) for array in out.values()):
         results = binding.run(arrays, None, threads)
         targets = {}
         for name, result in zip(names, results, strict=True):
@@ -38,11 +40,20 @@ def into(binding: Any, arrays: Sequence[Any], names: Sequence[str], out: Mapping
                 targets[name][...] = result
         return [out.get(name, result) for name, result in zip(names, results, strict=True)]
     made = [
-        destination(name, out[name], shape, dtype, arrays) for name, (shape, dtype) in zip(names, binding.outputs, strict=True)
+        destination(name, out[name], shape, dtype, arrays) if name in out else _fresh(shape, dtype)
+        for name, (shape, dtype) in zip(names, binding.outputs, strict=True)
     ]
     _apart(made)
     binding.run(arrays, made, threads)
     return made
+
+
+def _fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """Memory for a result that no array was given for."""
+    try:
+        return empty(shape) if dtype == np.float32 else np.empty(shape, dtype)
+    except MemoryError as error:
+        raise LimitError(f"run: no memory for an output of shape {shape}: {error}") from error
 
 
 def _same(array: Any, given: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._pages import zeros
 from ..errors import Error, LimitError, ShapeError
 from ..ir.graph import Graph
 from ..program import Program
@@ -30,7 +31,7 @@ class _Memory:
 
     def __init__(self, shapes: Sequence[tuple[int, int, int, int]], capacity: int) -> None:
         self.capacity = capacity
-        self.parts = [np.zeros((b, g, capacity, d), np.float32) for b, g, _, d in shapes]
+        self.parts = [zeros((b, g, capacity, d)) for b, g, _, d in shapes]
         self.views: list[Any] = []
         self.counts: np.ndarray | None = None
 

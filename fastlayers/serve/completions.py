@@ -19,7 +19,7 @@ from .scheduler import Job, Scheduler
 from .served import Served
 from .settings import Settings
 from .texts import Batch, Growth, Work
-from .wire import said
+from .wire import said, written
 
 if TYPE_CHECKING:
     from .app import Request, Response
@@ -178,7 +178,7 @@ async def _parts(shape: _Shape, growth: Growth, first: list[Any], steps: Any, us
 
 
 def _event(value: Any) -> bytes:
-    return b"data: " + json.dumps(value, separators=(",", ":")).encode() + b"\n\n"
+    return f"data: {written(value)}\n\n".encode()
 
 
 # ---- shapes of answers --------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Served:
         config: Config,
         most: int,
         delay: float,
-        cache: int = 256 << 20,
+        cache: int | None = None,
         completions: int = 16,
         storage: Mapping[str, Any] | None = None,
     ) -> None:
@@ -45,7 +45,7 @@ class Served:
         Args:
             most: rows of a batch unless `config` says otherwise.
             delay: seconds that a request waits for others, unless `config` says otherwise.
-            cache: bytes for what a decoder knows of earlier prompts.
+            cache: bytes for what a decoder knows of earlier prompts; None: as `Generator` has it.
             completions: the most sequences of a decoder that grow at once.
             storage: `precision` and `weights` of `fastlayers.load`.
         """
@@ -72,7 +72,7 @@ class Served:
         self.closed = False
         self._stream: Any = None
 
-    def _opened(self, path: Path, cache: int, completions: int, storage: Mapping[str, Any]) -> Model:
+    def _opened(self, path: Path, cache: int | None, completions: int, storage: Mapping[str, Any]) -> Model:
         if path.is_dir() or path.suffix == ".gguf":
             try:
                 self.text, model = opened(path, cache, completions, **storage)

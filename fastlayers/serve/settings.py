@@ -44,7 +44,7 @@ class Settings:
     max_head: int = 64 << 10
 
     completions: int = 16  # prompts of a model that grow at once, each with a cache; others wait
-    cache: int = 256 * MB  # of a decoder, for what is known of earlier prompts
+    cache: int | None = None  # bytes of a decoder, for what is known of earlier prompts; None: as `Generator` has it
     max_texts: int = 2048  # that one request embeds or ranks
     max_prompt: int = 32768  # tokens of all prompts of a request
     max_tokens: int = 4096  # that follow all prompts of a request

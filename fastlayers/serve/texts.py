@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from ..errors import TimeoutError
 from .fields import Invalid
 from .scheduler import Job, Scheduler
 from .served import Served, late
+from .wire import written
 
 __all__ = ["Batch", "Growth", "Work", "embedded", "ranked"]
 
@@ -56,7 +56,7 @@ def embedded(encoder: Any, texts: Sequence[Any], prompt_name: str | None, as_tex
     # One call of the JSON writer each: meanwhile no other thread runs.
     if as_text:
         return vectors, [f'"{base64.b64encode(row).decode()}"' for row in vectors], count
-    return vectors, [json.dumps(row.tolist(), separators=(",", ":")) for row in vectors], count
+    return vectors, [written(row.tolist()) for row in vectors], count
 
 
 def ranked(encoder: Any, query: str, texts: Sequence[str], most: int | None) -> tuple[list[dict[str, Any]], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from ..model.specs import TensorSpec
 from .datatypes import datatype, dump, from_bytes, from_json, shape_of, to_bytes
 from .failures import Refused
 
-__all__ = ["JSON", "Asked", "Parameters", "Wanted", "answer", "document", "feeds_of", "outputs_of", "read", "said"]
+__all__ = ["JSON", "Asked", "Parameters", "Wanted", "answer", "document", "feeds_of", "outputs_of", "read", "said", "written"]
 
 JSON = ((b"content-type", b"application/json"),)
 # Elements that an answer in JSON may have: to write them keeps all others waiting, as to read them does.
@@ -258,7 +259,23 @@ def said(
     status: int, value: Any, headers: tuple[tuple[bytes, bytes], ...] = ()
 ) -> tuple[int, tuple[tuple[bytes, bytes], ...], bytes]:
     """An answer in JSON."""
-    return status, (*JSON, *headers), _json(value).encode()
+    return status, (*JSON, *headers), written(value).encode()
+
+
+def written(value: Any) -> str:
+    """JSON; floats that are no numbers, or infinite, for which it has no word, are null."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        return _json(_finite(value))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _json(value: Any) -> str:

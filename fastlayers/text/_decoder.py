@@ -73,13 +73,16 @@ class Decoder:
         """The cache of a sequence before its first token."""
         return [np.zeros((1, heads, 0, d), dtype) for (heads, d), dtype in zip(self.shapes, self._dtypes, strict=True)]
 
-    def __call__(self, ids: np.ndarray, past: Sequence[np.ndarray], at: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    def __call__(
+        self, ids: np.ndarray, past: Sequence[np.ndarray], at: int, out: Sequence[np.ndarray] = ()
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
         """The logits ``(n, vocabulary)`` after the last of ids ``(n, t)``, of which the first has position `at`, and the cache.
 
-        Arrays of a cache must be given back as they came: then they grow where they are.
+        Arrays of a cache must be given back as they came: then they grow where they are. `out`: memory for a new one.
         """
         given = self.feeds(ids, np.full(len(ids), at, np.int64))
-        found = self.model.run({**given, **dict(zip(self.pasts, past, strict=True))})
+        into = dict(zip(self._present, out, strict=True)) if out else None
+        found = self.model.run({**given, **dict(zip(self.pasts, past, strict=True))}, out=into)
         return found["logits"][:, -1], [found[name] for name in self._present]
 
     def feeds(self, ids: np.ndarray, starts: np.ndarray) -> dict[str, np.ndarray]:
@@ -123,7 +126,8 @@ def last_only(model: Model) -> Model:
     read, short, index = str(node.inputs[0]), "last_position", "last_position_index"
     table = graph.constants.get(str(node.inputs[1]))
     three = any(value.name == "logits" and value.shape is not None and len(value.shape) == 3 for value in graph.outputs)
-    if not three or (table is not None and table.ndim > 2) or {short, index} & {*makes, *graph.constants}:
+    stacked = table is not None and table.ndim > 2 and node.op != "MatMulNBits"  # whose blocks have an axis
+    if not three or stacked or {short, index} & {*makes, *graph.constants}:
         return model
     gather = Node("Gather", (read, index), (short,), {"axis": 1})
     product = Node(node.op, (short, *node.inputs[1:]), node.outputs, node.attributes)

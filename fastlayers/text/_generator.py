@@ -74,7 +74,8 @@ class Generator:
             or an ONNX file with a cache (``past_key_values.0.key``, ..., ``present.0.key``, ...), as optimum and
             onnxruntime-genai's builder write them. Nothing in it is executed.
         model: a network to run instead of the folder's, for example one that was loaded with other options.
-        cache_bytes: the most memory for what is known of earlier prompts; 0: none.
+        cache_bytes: the most memory for what is known of earlier prompts; 0: none; None: a quarter of what the weights take, of
+            32 to 256 MiB.
         batch_size: the most sequences that run at once, of all threads together; each has a cache of its own. Others wait.
 
     Raises:
@@ -83,12 +84,12 @@ class Generator:
         DTypeError, ArgumentError: an argument is wrong.
     """
 
-    def __init__(self, path: Any, *, model: Model | None = None, cache_bytes: int = 256 << 20, batch_size: int = 16) -> None:
+    def __init__(self, path: Any, *, model: Model | None = None, cache_bytes: int | None = None, batch_size: int = 16) -> None:
         what = "Generator"
         folder = open_folder(path, what, model)
         self._decoder = Decoder(folder.model, what, folder.config)
         self._tokenizer = folder.tokenizer(cut=False)
-        most = integer(what, "cache_bytes", cache_bytes, 0)
+        most = _share(self._decoder.model) if cache_bytes is None else integer(what, "cache_bytes", cache_bytes, 0)
         self._prefixes = Prefixes(most) if most else None
         self._running = Running(self._decoder, self._prefixes, integer(what, "batch_size", batch_size, 1))
         special = special_tokens(folder.words, folder.inner, what)
@@ -286,6 +287,11 @@ class Generator:
                 yield event.token
             elif is_text and event.text:
                 yield event.text
+
+
+def _share(model: Model) -> int:
+    """Bytes for what is known of earlier prompts, unless somebody says how many."""
+    return min(max(sum(array.nbytes for array in model._graph.constants.values()) // 4, 32 << 20), 256 << 20)
 
 
 def _joined(one: Generation, event: Event) -> Generation:

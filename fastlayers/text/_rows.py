@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .._pages import together, zeros
 from ..errors import LimitError
 from ._decoder import Decoder
 
@@ -113,10 +115,10 @@ class Together(Rows):
     def remove(self, i: int, length: int) -> list[np.ndarray]:
         """As `Rows.remove`."""
         last, parts = len(self.lengths) - 1, self._parts
-        if len(parts[0]) == 1:  # the memory itself
+        if len(parts[0]) == 1 and length:  # the memory itself
             self._parts, self.lengths = [], []
             return [part[:, :, :length] for part in parts]
-        found = [part[i : i + 1, :, :length].copy() for part in parts if length]
+        found = [_copied(part[i : i + 1, :, :length]) for part in parts if length]
         if i != last:
             used = self.lengths[last]
             for part in parts:
@@ -146,14 +148,15 @@ class Together(Rows):
         if need > most_bytes:
             raise LimitError(f"{told}: more than {most_bytes} (max_bytes of fastlayers.load)")
         try:
-            made = [np.zeros((count, heads, tokens, d), np.float32) for heads, d in shapes]
+            made = [zeros((count, heads, tokens, d)) for heads, d in shapes]
         except MemoryError as error:
             raise LimitError(f"{told}, which are not there: {error}") from error
-        used, n = max(self.lengths, default=0), len(self.lengths)
-        if not used:
+        if not self._parts:
             self._parts = made
-        for at, part in enumerate(made if used else ()):  # memory that was not written to is none yet
-            part[:n, :, :used] = self._parts[at][:n, :, :used]
+            return
+        for at, part in enumerate(made):  # memory that was not written to is none yet
+            for i, used in enumerate(self.lengths):
+                part[i, :, :used] = self._parts[at][i, :, :used]
             self._parts[at] = part
 
     def append(self, begin: int, ids: np.ndarray) -> np.ndarray:
@@ -161,7 +164,9 @@ class Together(Rows):
         n, t = ids.shape
         end = begin + n
         if n == 1 and t > 1 and not self.lengths[begin]:  # the graph as it is leaves out what no query sees
-            logits, cache = self._decoder(ids, self._decoder.empty(), 0)
+            shapes = [(1, heads, t, d) for heads, d in self._decoder.shapes]
+            own = 4 * sum(map(math.prod, shapes)) > KEPT // 8  # what is retained for the next run has no use for that much
+            logits, cache = self._decoder(ids, self._decoder.empty(), 0, together(shapes) if own else ())
             for part, array in zip(self._parts, cache, strict=True):
                 part[begin, :, :t] = array[0]
         else:
@@ -222,3 +227,9 @@ class Apart(Rows):
 def _first(array: np.ndarray, length: int) -> np.ndarray:
     """The array itself where it is all of it: then it may grow where it is."""
     return array if array.shape[2] == length else array[:, :, :length]
+
+
+def _copied(array: np.ndarray) -> np.ndarray:
+    made = zeros(array.shape)
+    made[...] = array
+    return made

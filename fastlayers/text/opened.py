@@ -27,7 +27,7 @@ def network(path: Any, **options: str) -> Model:
 
 
 def opened(
-    path: Any, cache_bytes: int = 256 << 20, batch_size: int = 16, **options: str
+    path: Any, cache_bytes: int | None = None, batch_size: int = 16, **options: str
 ) -> tuple[Encoder | CrossEncoder | Classifier | Generator | str, Model]:
     """A `Generator` of a network with a cache, a `CrossEncoder` of one with a score, a `Classifier` of one with other logits, an
     `Encoder` of any other, and of every folder with modules after the network; or why it is none of them; and the network.

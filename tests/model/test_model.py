@@ -227,6 +227,19 @@ def test_out_may_be_an_input_but_no_part_of_one() -> None:
         model.run({"x": x}, out={"z": x})
 
 
+def test_out_for_some(variant: str) -> None:
+    model, x = Model(two_outputs()), normal(2, 4)
+    whole = model.run({"x": x, "k": 1})
+    for name in whole:
+        mine = np.full_like(whole[name], 7)
+        found = model.run({"x": x, "k": 1}, out={name: mine})
+        assert found[name] is mine and list(found) == list(whole)
+        for other, array in found.items():
+            np.testing.assert_array_equal(array, whole[other])
+            assert array.flags.writeable and array.dtype == whole[other].dtype
+            assert array is mine or not np.shares_memory(array, mine)
+
+
 def test_chosen_and_intermediate_outputs(variant: str) -> None:
     model, x = Model(two_outputs()), normal(2, 4)
     whole = model.run({"x": x, "k": 1})

@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import fastlayers as fl
+from fastlayers.graph import Graph
 from fastlayers.serve.body import Client, Gone
 from fastlayers.serve.texts import Growth, Work
 from fastlayers.text import Generator
@@ -36,6 +39,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folders.decoder(folder / "long", max_position_embeddings=4096)
     folders.decoder(folder / "roomy", max_position_embeddings=8192)
     folders.put(networks.decoder(300, most=8192), folder / "roomy" / "model.onnx")
+    folders.decoder(folder / "broken")
+    whole = networks.decoder(300)._graph
+    spoilt = {name: array * np.float32("nan") if len(array.shape) == 2 else array for name, array in whole.constants.items()}
+    folders.put(fl.Model(Graph(whole.inputs, whole.outputs, whole.nodes, spoilt)), folder / "broken" / "model.onnx")
     folders.decoder(folder / "plain", chat_template=None)
     folders.write_json(folder / "plain" / "tokenizer_config.json", {})
     return folder
@@ -106,6 +113,15 @@ def streamed(server: Server, name: str, **fields: Any) -> list[Any]:
     if events[-2] == "data: [DONE]":
         del events[-2]
     return [json.loads(event[6:]) for event in events[:-1]]
+
+
+def strict(text: bytes | str) -> Any:
+    """JSON as it is defined, without Python's words for what is no number."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
 
 
 # ---- what comes back ----------------------------------------------------------------------------------------------------
@@ -463,3 +479,31 @@ def test_long_prompts_are_cut_off_by_their_time(tmp_path: Path) -> None:
         began = time.monotonic()
         status, found = server.ask("/v1/completions", {"model": "net", "prompt": [5] * 8000})
         assert status == 504 and "0.3 seconds" in found["error"]["message"] and time.monotonic() - began < 5
+
+
+# ---- networks without numbers, and memory -------------------------------------------------------------------------------
+
+
+def test_probabilities_that_are_no_numbers_are_null(server: Server) -> None:
+    fields = {"model": "broken", "max_tokens": 3, "temperature": 0, "ignore_eos": True}
+    asked = (("completions", {"prompt": "the cat", "logprobs": 2}),
+             ("chat/completions", {"messages": CHAT, "logprobs": True, "top_logprobs": 2}))  # fmt: skip
+    for name, more in asked:
+        for stream in (False, True):
+            answer = read(opened(server, name, {**fields, **more, "stream": stream}))
+            assert b" 200 " in answer.partition(b"\r\n")[0]
+            body = answer.partition(b"\r\n\r\n")[2].decode()
+            documents = re.findall(r"data: (\{.*\})", body) if stream else [body]
+            told = [choice["logprobs"] for text in documents for choice in strict(text)["choices"] if choice["logprobs"]]
+            values = [one for part in told for one in part.get("token_logprobs", [e["logprob"] for e in part.get("content", [])])]
+            assert values == [None] * 3
+
+
+def test_the_bytes_of_caches_are_told(server: Server, generator: Generator) -> None:
+    before, prompt = value(server, "cache_bytes"), "a zebra answers " * 20
+    for _ in range(2):  # the second time it is known
+        ask(server, "completions", prompt=prompt, max_tokens=30, temperature=0, ignore_eos=True)
+        tokens = len(generator.encode(prompt)) + 30
+        of_a_token = 4 * sum(heads * d for heads, d in generator._decoder.shapes)
+        # The last token is not read; memory has room for half as much again, and for 64 tokens.
+        assert (tokens - 1) * of_a_token <= value(server, "cache_bytes") - before <= (2 * tokens + 128) * of_a_token

@@ -11,7 +11,7 @@ import pytest
 from fastlayers.model import TensorSpec
 from fastlayers.serve.datatypes import DATATYPES, dump, from_bytes, from_json, to_bytes
 from fastlayers.serve.failures import Refused
-from fastlayers.serve.wire import answer, feeds_of, outputs_of, read
+from fastlayers.serve.wire import answer, feeds_of, outputs_of, read, said, written
 from tests.each import each
 
 MOST = 1 << 20
@@ -167,3 +167,17 @@ def test_an_answer_can_be_mixed() -> None:
     assert body[length:] == results["a"].tobytes()
     with pytest.raises(Refused, match="binary_data"):
         answer("m", "1", asked, [("b", False)], {"b": np.zeros(200_000, np.int64)}, MOST)
+
+
+NONE = float("nan")
+
+
+@each(
+    "value,text",
+    [
+        (NONE, "null"), (float("inf"), "null"), ([1.5, NONE, 2], "[1.5,null,2]"), ([1.5, 2], "[1.5,2]"),
+        ({"a": (-float("inf"), "NaN", None, True)}, '{"a":[null,"NaN",null,true]}'), ([[{"b": [NONE]}]], '[[{"b":[null]}]]'),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_is_null(value: Any, text: str) -> None:
+    assert written(value) == text and said(200, value)[2] == text.encode()

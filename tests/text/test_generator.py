@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fastlayers as fl
+from fastlayers.graph import Graph, Node, Value
 from fastlayers.text import Generation, Generator
 from fastlayers.text._decoder import last_only
+from fastlayers.text._generator import _share
 
 from . import networks
 from .folders import byte_pairs, decoder, put, write_json
@@ -120,6 +123,14 @@ def test_what_is_known_is_bounded(folder: Path) -> None:
     for ids in random_prompts(30, 3):
         assert made.generate(ids, 8, ignore_eos=True) == alone.generate(ids, 8, ignore_eos=True)
         assert made._prefixes is not None and 0 < made._prefixes.nbytes <= 60_000
+
+
+def test_what_is_known_takes_a_share_of_the_weights(folder: Path) -> None:
+    assert Generator(folder)._prefixes.most == 32 << 20  # type: ignore[union-attr]
+    for weights, most in ((100 << 20, 32 << 20), (400 << 20, 100 << 20), (4 << 30, 256 << 20)):
+        constants = {"w": np.broadcast_to(np.uint8(0), weights)}
+        made = SimpleNamespace(_graph=SimpleNamespace(constants=constants))
+        assert _share(made) == most  # type: ignore[arg-type]
 
 
 def test_texts(folder: Path, network: fl.Model) -> None:
@@ -236,6 +247,22 @@ def test_only_the_last_positions_logits_are_made(folder: Path, network: fl.Model
     feeds = [ids, np.ones((2, 3), np.int64), np.tile(np.arange(3), (2, 1)), *[np.zeros((2, 2, 0, 8), np.float32)] * 4]
     for a, b in zip(short(*feeds), network(*feeds), strict=True):
         np.testing.assert_array_equal(a, b[:, -1:] if a.ndim == 3 else b)
+
+
+def test_only_the_last_positions_logits_of_blocks_of_bits() -> None:
+    """Their weights have three axes, but are one matrix."""
+    rng = np.random.default_rng(0)
+    floats = {"table": rng.standard_normal((30, 32)), "scales": rng.standard_normal((30, 2))}
+    constants = {name: array.astype(np.float32) for name, array in floats.items()}
+    constants["w"] = rng.integers(0, 255, (30, 2, 8)).astype(np.uint8)
+    given = {"K": 32, "N": 30, "bits": 4, "block_size": 16}
+    nodes = (Node("Gather", ("table", "input_ids"), ("h",), {}), Node("MatMulNBits", ("h", "w", "scales"), ("logits",), given))
+    ids = (Value("input_ids", ("n", "t"), np.dtype(np.int64)),)
+    whole = fl.Model(Graph(ids, (Value("logits", ("n", "t", 30), np.dtype(np.float32)),), nodes, constants))
+    short = last_only(whole)
+    x = rng.integers(0, 30, (2, 5))
+    assert short.outputs["logits"].shape == ("n", 1, 30)
+    np.testing.assert_array_equal(short(x), whole(x)[:, -1:])
 
 
 def test_packed_weights_stay(folder: Path, network: fl.Model, tmp_path: Path) -> None:

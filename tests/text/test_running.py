@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 
 import fastlayers as fl
 from fastlayers.graph import Graph, Node
+from fastlayers.operators.builder import CONSTANT, Call, Ref
 from fastlayers.text import Generator
 from fastlayers.text._running import Running
 from tests.model import test_caches as caches
@@ -354,3 +356,37 @@ def test_nothing_is_left_of_a_thousand_requests(folder: Path, model: fl.Model) -
 
 def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_bindings_have_no_array_of_each_query_and_key(folder: Path, model: fl.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each layer and for each set of sizes would soon be more than the caches."""
+    monkeypatch.setattr("fastlayers.text._running.PIECE", 128)
+    made = Generator(folder, model=model)
+    made.generate([5, 6] * 200, 2, ignore_eos=True)
+    grown = made.model._main.grown
+    calls = [call for kept in grown.bindings.values() for call in grown.plan(*kept.made_for).calls if isinstance(call, Call)]
+    refs = [ref for call in calls for ref in call.args if isinstance(ref, Ref)]
+    assert max(math.prod(ref.shape) for ref in refs) >= 128 * 300  # the values themselves are there
+    assert max(ref.buffer.nbytes for ref in refs if ref.buffer.space == CONSTANT) < 128 * 300
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_weights_packed_before_a_fork_are_not_packed_again(folder: Path) -> None:
+    def packed_by_child(called: bool) -> int:
+        """The bytes that a call in a forked child packs."""
+        made = Generator(folder, model=network("grouped"))
+        if called:
+            made.generate([5], 2, ignore_eos=True)
+        before, (mine, theirs) = fl.memory().packed, os.pipe()
+        child = os.fork()
+        if not child:
+            made.generate([5] * 30, 5, ignore_eos=True)
+            os.write(theirs, b"%d" % (fl.memory().packed - before))
+            os._exit(0)
+        os.close(theirs)
+        with os.fdopen(mine) as told:
+            found = int(told.read())
+        assert os.waitpid(child, 0)[1] == 0
+        return found
+
+    assert packed_by_child(False) > 0 == packed_by_child(True)

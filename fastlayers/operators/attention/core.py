@@ -178,9 +178,10 @@ def lower_attention(
             bias = _sum(b, bias, b.constant(np.where(closed, FLOAT32.type(-np.inf), FLOAT32.type(0))[None, None]))
     elif limits and lengths is not None:
         counts = _cast(b, lengths.view((batch, 1, 1, 1)), FLOAT32)
-        distance = b.temp((batch, 1, rows, keys))
-        own = np.arange(keys) - np.arange(rows)[:, None] + rows
-        b.call("binary", b.constant(own.astype(FLOAT32)[None, None]), counts, distance, BINARY["subtract"], IDENTITY)
+        # Of two vectors: their difference as a constant would be there once for each layer, and for each set of sizes.
+        own, distance = b.temp((batch, 1, rows, 1)), b.temp((batch, 1, rows, keys))
+        b.call("binary", counts, _numbered(b, -rows, 0, 2), own, BINARY["add"], IDENTITY)
+        b.call("binary", _numbered(b, 0, keys, 3), own, distance, BINARY["subtract"], IDENTITY)
         for sign, most in limits:
             closed_, key = b.temp(distance.shape, BOOL), "less_equal" if sign > 0 else "greater_equal"
             b.call("compare", distance, float32_constant(b, sign * most), closed_, COMPARE[key])
@@ -210,6 +211,13 @@ def lower_attention(
     weights = scores if rule.mode == 3 and scores is not None else b.temp(capped.shape)
     b.call("attention_weights", capped, bias, lengths, masked, weights, 1.0, causal, before, 0)
     weighted_sum(m, masked, v, lengths, out, settings)
+
+
+def _numbered(b: Builder, first: int, end: int, axis: int) -> Ref:
+    """The numbers from `first` to `end` as a constant of four axes, along one of them."""
+    shape = [1] * 4
+    shape[axis] = end - first
+    return b.constant(np.arange(first, end, dtype=FLOAT32).reshape(shape))
 
 
 def _cast(b: Builder, x: Ref, dtype: np.dtype[Any]) -> Ref:

@@ -7,12 +7,15 @@
 
 #include "nbits_parts.h"
 
-/* By how much, and under which mask, floats of 8 bits are shifted: where there are 32 registers by vectors, which takes an instruction less. */
-FL_INLINE vi fl_nbits_shift8(const fl_nbits *p) {
+/* By how much, and under which mask, floats of 8 bits are shifted: of several rows, where there are 32 registers, by vectors, which takes an
+ * instruction less. */
+FL_INLINE vi fl_nbits_shift8(const fl_nbits *p, const int rows) {
   vi by = vseti(24 - p->shift);
 #if VW == 16
-  __asm__("" : "+v"(by));
+  if (rows > 1)
+    __asm__("" : "+v"(by));
 #endif
+  (void)rows;
   return by;
 }
 FL_INLINE vi fl_nbits_mask8(const fl_nbits *p) { return vseti(INT32_MIN | 127 << p->shift); }
@@ -78,7 +81,7 @@ FL_INLINE void fl_nbits_panels_of(const int bits, const fl_nbits *p, int64_t k0,
 /* The same of weights that are codes: a group of columns' terms at a time, each looked up. */
 FL_INLINE void fl_nbits_codes_of(const int bits, const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
   const int terms = 32 / bits;
-  const vi by = fl_nbits_shift8(p), mask = fl_nbits_mask8(p);
+  const vi by = fl_nbits_shift8(p, 4), mask = fl_nbits_mask8(p);
   for (int64_t j = 0; j * FL_PANEL < p->n; j++) {
     const int64_t side = fl_nbits_side(p, j), line = side * 64, step = side * p->record;
     const uint8_t *panel = fl_nbits_at(p, j), *scales = fl_nbits_scales_at(p, j, side);
@@ -235,7 +238,7 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
   const void *origins[4];
   const float *x[4];
   vf total[4][FL_NBITS_MOST];
-  const vi by = fl_nbits_shift8(p), mask = fl_nbits_mask8(p);
+  const vi by = fl_nbits_shift8(p, rows), mask = fl_nbits_mask8(p);
   const vf table = bits < 8 && p->codes ? vload(p->codes) : fl_nbits_table(bits, zeros); /* codes come here in tables of a vector alone */
   FL_UNROLL for (int t = 0; t < panels; t++) {
     from[t] = fl_nbits_at(p, fl_nbits_within(p, j0 + t));

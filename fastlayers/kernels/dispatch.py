@@ -348,11 +348,18 @@ class Variant(NamedTuple):
 
     def multiplies_bfloat16(self) -> bool:
         """Whether its level multiplies bfloat16, where weights are stored so."""
+        return self._answers("multiplies_bfloat16")
+
+    def multiplies_three_bytes(self) -> bool:
+        """Whether its level multiplies bytes so fast that weights of 8 bits stay so, with sums as exact as those of floats."""
+        return not self.strict and self._answers("multiplies_three_bytes")
+
+    def _answers(self, question: str) -> bool:
         driver = engine() if self.name.startswith("aot/") else None
         if driver is None:
             return False
         with self.bound():
-            return bool(driver.multiplies_bfloat16())
+            return bool(getattr(driver, question)())
 
     def bound(self) -> Any:
         """A context that binds this thread's packing, planning and running to this variant's level."""

@@ -24,12 +24,13 @@ __all__ = ["made", "optimize_branch", "stored"]
 def made(graph: Graph, options: Options, variant: Variant, packed: Mapping[str, np.ndarray] | None = None) -> Program:
     """The program of a graph. `packed`: see `Program`."""
     store = partial(stored, options, variant)
-    simplify = partial(optimize_branch, options.strict, store)
+    bytes_pay = not (options.half or options.bits) and variant.multiplies_three_bytes()
+    simplify = partial(optimize_branch, options.strict, store, bytes_pay)
     if options.strict or options.streaming:
         graph = imported("fastlayers.passes.conv_direct").direct(graph)
     if options.optimize:
         with ours(lambda: "load: simplifying the graph"), counted(options.most):
-            graph = imported("fastlayers.passes").optimize(graph, options.strict)
+            graph = imported("fastlayers.passes").optimize(graph, options.strict, bytes_pay=bytes_pay)
     ways = (simplify if options.optimize else None, simplify if options.bodies else None)
     return Program(store(graph), variant, options.native, packed, *ways, options.rounds, options.most)
 
@@ -47,9 +48,10 @@ def stored(options: Options, variant: Variant, graph: Graph, known: Mapping[str,
 
 
 def optimize_branch(
-    strict: bool, store: Callable[..., Graph], graph: Graph, known: Mapping[str, np.ndarray], specs: Mapping[str, Any]
-) -> Graph:
-    """The passes over a branch of an `If`; `store`: see `stored`."""
+    strict: bool, store: Callable[..., Graph], bytes_pay: bool, graph: Graph, known: Mapping[str, np.ndarray],
+    specs: Mapping[str, Any],
+) -> Graph:  # fmt: skip
+    """The passes over a branch of an `If`; `store`: see `stored`, `bytes_pay`: see `optimize`."""
     with ours(lambda: "run: simplifying a branch or a body"):
-        graph = imported("fastlayers.passes").optimize(graph, strict, known, specs)
+        graph = imported("fastlayers.passes").optimize(graph, strict, known, specs, bytes_pay)
     return store(graph, known)

@@ -58,7 +58,7 @@ _ACTIVATIONS = Pass("activation", lambda t: "activation" in t.epilogue, lambda t
 # In their order. `strict` leaves them out, since they change how sums are formed.
 PASSES = (
     Pass("padding", "Pad", lambda t: t.padding),
-    Pass("linear", "Gemm MatMul Linear"),
+    Pass("linear", "Gemm MatMul Linear MatMulNBits"),
     Pass("normalization_affine", ("BatchNormalization Affine", lambda t: t.line), ("BatchNormalization", lambda t: t.scaling)),
     Pass("activation_gated", "Mul Div", "Sigmoid HardSigmoid Clip Erf Tanh"),
     Pass("normalization", "Div Mul LayerNormalization RMSNormalization", "Sqrt Pow LayerNormalization RMSNormalization"),
@@ -75,8 +75,9 @@ PASSES = (
 
 
 def optimize(
-    graph: Graph, strict: bool = False, known: Mapping[str, np.ndarray] | None = None, specs: Mapping[str, Spec] | None = None
-) -> Graph:
+    graph: Graph, strict: bool = False, known: Mapping[str, np.ndarray] | None = None, specs: Mapping[str, Spec] | None = None,
+    bytes_pay: bool = False,
+) -> Graph:  # fmt: skip
     """The graph simplified and with operations fused. Branches of an `If` that is left are as they were: see
     `program.Program.branch`.
 
@@ -85,9 +86,11 @@ def optimize(
         strict: constants are folded and nothing else is done.
         known: constants of the graphs around this one, where it is a branch.
         specs: ranks and dtypes of the values of those graphs.
+        bytes_pay: whether products with weights of 8 bits take less time than those with float32 of them, whatever shares a
+            scale: see `Variant.multiplies_three_bytes`.
     """
     with np.errstate(all="ignore"):  # weights may be of any kind: results are those of a run
-        return _without(frozenset(), graph, strict, known or {}, specs or {})
+        return _without(frozenset(), graph, strict, known or {}, specs or {}, bytes_pay)
 
 
 class _Stuck(Exception):
@@ -99,17 +102,17 @@ class _Stuck(Exception):
 
 
 def _without(
-    left: frozenset[str], graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs: Mapping[str, Spec]
+    left: frozenset[str], graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs: Mapping[str, Spec], bytes_pay: bool
 ) -> Graph:
     """`optimize` without the passes in `left`, and without any other pass that fails."""
     try:
-        return _optimized(left, graph, strict, known, specs)
+        return _optimized(left, graph, strict, known, specs, bytes_pay)
     except _Stuck as stuck:
-        return _without(left | {stuck.name}, graph, strict, known, specs)
+        return _without(left | {stuck.name}, graph, strict, known, specs, bytes_pay)
 
 
 def _optimized(
-    left: frozenset[str], graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs: Mapping[str, Spec]
+    left: frozenset[str], graph: Graph, strict: bool, known: Mapping[str, np.ndarray], specs: Mapping[str, Spec], bytes_pay: bool
 ) -> Graph:
     """See `optimize`; without the passes `left`."""
     room = fold.Room(graph)
@@ -135,7 +138,7 @@ def _optimized(
         with _guarded("quantized"):
             if not strict:
                 quantized.apply(net)
-            quantized_weights.apply(net)
+            quantized_weights.apply(net, bytes_pay)
         net = Net(net.graph(), known, specs)
     fold.apply(net, room=room)
     if not strict:

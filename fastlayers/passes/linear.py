@@ -3,6 +3,7 @@
 before                                    after
 Gemm(x, W, c)                             Linear(x, W', b)
 Add(MatMul(x, W), b)                      Linear(x, Wᵀ, b)
+Add(MatMulNBits(x, W, s, z), b)           MatMulNBits(x, W, s, z, -, b)
 """
 
 from __future__ import annotations
@@ -56,13 +57,30 @@ def _gemm(net: Net, at: int, node: Node) -> None:
 def _bias(net: Net, at: int, node: Node) -> None:
     for i in (0, 1):
         product, constant = net.producer(node.inputs[i]), net.value(node.inputs[1 - i])
-        if product is None or product.op != "Linear" or len(product.inputs) != 2 or product.attributes or constant is None:
+        place = None if product is None else _PLACES.get(product.op)
+        if (
+            product is None
+            or place is None
+            or constant is None
+            or "activation" in product.attributes
+            or any(product.inputs[place:])
+        ):
             continue
-        weight = net.value(product.inputs[1])
-        assert weight is not None
-        rank = net.rank(product.inputs[0]) or 0
-        fits = constant.shape[-1:] == (weight.shape[0],) and constant.size == weight.shape[0] and constant.ndim <= rank
+        columns, rank = _columns(net, product), net.rank(product.inputs[0]) or 0
+        fits = constant.shape[-1:] == (columns,) and constant.size == columns and constant.ndim <= rank
         if fits and constant.dtype == np.float32 and net.single(product.outputs[0]) is node:
             bias = net.constant(constant.reshape(-1), str(node.inputs[1 - i]))
-            net.replace(at, Node("Linear", (*product.inputs, bias), node.outputs, {}), product)
+            inputs = (*product.inputs, *(None,) * (place - len(product.inputs)), bias)
+            net.replace(at, Node(product.op, inputs, node.outputs, product.attributes), product)
             return
+
+
+_PLACES = {"Linear": 2, "MatMulNBits": 5}  # of the bias among the inputs
+
+
+def _columns(net: Net, product: Node) -> int | None:
+    """Results that a row has, if the weights are constant and float32 goes in."""
+    if product.op == "MatMulNBits":
+        return product.attributes.get("N") if net.is_float32(product.inputs[0]) else None
+    weight = net.value(product.inputs[1])
+    return None if weight is None else weight.shape[0]

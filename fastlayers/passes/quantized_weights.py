@@ -10,9 +10,10 @@ D may be DequantizeCodes, too: of floats of 8 bits.
 
 Scales are one for all, one for each column, or one for each block of the axis that is summed (opset 21 on). The bits follow from
 the values: int4 is an int8 array here. Sums are exact: in strict precision they have the bits of those with the weights in
-float32. Weights of 8 bits with a scale for each column become float32: products of those are as fast with one row and faster with
-8 (1.3 times), and fuse. A convolution's are bytes in the graph and float32 as the kernel packs them (each is read for many
-pixels), a layer at a time; where a normalization or a constant a channel goes into them, they become float32 here.
+float32. Large matrices of 8 bits with a scale for all or for each column stay so where their products take less time
+(`bytes_pay`: AVX512-VNNI); elsewhere they become float32, whose products are as fast with one row, 1.3 times as fast with 8,
+and fuse. A convolution's are bytes in the graph and float32 as the kernel packs them (each is read for many pixels), a layer at
+a time; where a normalization or a constant a channel goes into them, they become float32 here.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from ._net import Net, of_columns
 __all__ = ["apply"]
 
 _KINDS = ("DequantizeLinear", "DequantizeCodes")
+_PARTS = (256, 128, 64, 32, 16)
+_LEAST = 1 << 16  # weights of 8 bits that share a scale: of fewer, rounding what they multiply takes too much
 _SOME = 1 << 20  # elements that are packed at a time
 
 
@@ -49,19 +52,23 @@ class Packed(NamedTuple):
         return {"codes": self.codes} if self.codes else {}
 
 
-def apply(net: Net) -> None:
-    """See the module. The net must have its DequantizeLinear of constants still (`fold` with `keep`)."""
+def apply(net: Net, bytes_pay: bool = False) -> None:
+    """See the module. The net must have its DequantizeLinear of constants still (`fold` with `keep`).
+
+    `bytes_pay`: see `passes.optimize`.
+    """
     made: dict[tuple[str, int], Packed | None] = {}
-    for at, node in list(net.each("MatMul", "Gemm", "Gather", "Conv")):
+    # Tables last: rows of bytes are taken by numpy, which pays where a product has the bytes anyway.
+    for at, node in sorted(net.each("MatMul", "Gemm", "Gather", "Conv"), key=lambda found: found[1].op == "Gather"):
         if node.op == "Conv":
             _convolution(net, at, node)
         elif node.op == "Gather":
-            _table(net, at, node, _found(net, made, node.inputs[0], 1))
+            _table(net, at, node, _found(net, made, node.inputs[0], 1, False))
         else:
-            _product(net, at, node, _found(net, made, node.inputs[1], 1 if node.attributes.get("transB", 0) else 0))
+            _product(net, at, node, _found(net, made, node.inputs[1], 1 if node.attributes.get("transB", 0) else 0, bytes_pay))
 
 
-def _found(net: Net, made: dict[tuple[str, int], Packed | None], name: str | None, summed: int) -> Packed | None:
+def _found(net: Net, made: dict[tuple[str, int], Packed | None], name: str | None, summed: int, bytes_pay: bool) -> Packed | None:
     """Weights that a value was dequantized from; `summed`: the axis that is summed, or that is left of a table."""
     node = net.producer(name)
     turned = node is not None and node.op == "Transpose" and len(node.inputs) == 1
@@ -71,7 +78,7 @@ def _found(net: Net, made: dict[tuple[str, int], Packed | None], name: str | Non
         return None
     key = node.outputs[0], summed
     if key not in made:
-        made[key] = _packed(net, node, summed)
+        made[key] = _packed(net, node, summed, bytes_pay)
     return made[key]
 
 
@@ -130,7 +137,7 @@ def _scales(net: Net, node: Node) -> bool:
     return node.op == "BatchNormalization" or (net.traits(node).line is not None and constants)
 
 
-def _packed(net: Net, node: Node, summed: int) -> Packed | None:
+def _packed(net: Net, node: Node, summed: int, bytes_pay: bool) -> Packed | None:
     """The constants of a DequantizeLinear of a matrix, if they can be so."""
     q, scale, zero = (net.value(name) for name in (*node.inputs, None)[:3])
     get = node.attributes.get
@@ -146,18 +153,21 @@ def _packed(net: Net, node: Node, summed: int) -> Packed | None:
     scales, zeros = (None if a is None else _each_block(a, bool(given), summed, columns) for a in (scale, zero))
     if scales is None:
         return None
-    block = given if scales.shape[1] > 1 else max(1 << (terms - 1).bit_length(), 16)
-    part = block & -block  # the largest power of 2 that divides it
+    if scales.shape[1] == 1:  # the kernel's blocks share it: such as need little padding
+        part = min(_PARTS, key=lambda size: -(-terms // size) * (size + 16))
+        at = np.zeros(-(-terms // part), np.int64)
+    else:
+        part = given & -given  # the largest power of 2 that divides it
+        at = np.arange(-(-terms // part)) * part // given
     if part < 16:
         return None
-    at = np.arange(-(-terms // part)) * part // block
     scales = np.ascontiguousarray(scales[:, at])
     if codes := get("codes", ""):
         name = net.constant(_bytes(q, 0, 8, part), f"{node.outputs[0]}/codes")
         return Packed(name, net.constant(scales, f"{node.outputs[0]}/scale"), None, columns, terms, part, 8, codes)
     least, most = (int(q.min()), int(q.max())) if q.dtype == np.uint8 else (-int(q.min()) - 1, int(q.max()))
     bits = next(b for b in (2, 4, 8) if max(least, most) < 1 << (b if q.dtype == np.uint8 else b - 1))
-    if bits == 8 and not given:
+    if bits == 8 and not given and not (bytes_pay and _pays(columns, terms, part)):
         return None
     half = 1 << bits - 1
     low = 0 if q.dtype == np.uint8 else half
@@ -169,6 +179,12 @@ def _packed(net: Net, node: Node, summed: int) -> Packed | None:
         fits = origin.min() >= 0 and origin.max() < 1 << bits
         made = net.constant(_bytes(origin, 0, bits, 0) if fits else origin.astype(np.float32), f"{stem}/zero")
     return Packed(packed, spread, made, columns, terms, part, bits)
+
+
+def _pays(columns: int, terms: int, part: int) -> bool:
+    """Whether a product with weights of 8 bits is large, and has little of what pads blocks, and columns to four panels."""
+    whole = -(-columns // 64) * 64 * (-(-terms // part) * part)
+    return columns * terms >= _LEAST and whole * 8 <= columns * terms * 9
 
 
 def _each_block(values: np.ndarray, blocks: bool, summed: int, columns: int) -> np.ndarray:

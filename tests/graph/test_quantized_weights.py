@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import fastlayers as fl
 from fastlayers._codes import CODES, values_of
 from fastlayers.ir.graph import Node
+from fastlayers.kernels import dispatch
+from fastlayers.model.model import Model, Options
 from fastlayers.passes import optimize, quantized_weights
 from tests.program.graphs import graph, node, normal
 
@@ -34,14 +38,16 @@ def weights(
     return [node(f"w = DequantizeLinear({', '.join(made)})", axis=axis, block_size=max(block, 0))], made
 
 
-def changed(shape: tuple[int, ...], nodes: list[Node], constants: dict[str, np.ndarray], monkeypatch: Any) -> list[str]:
+def changed(
+    shape: tuple[int, ...], nodes: list[Node], constants: dict[str, np.ndarray], monkeypatch: Any, bytes_pay: bool = False
+) -> list[str]:
     """The operators after the pass, whose results must have the bits that they have without it in strict precision; else products
     may be of integers, and are off by less than 2^-19 of the largest result."""
     x = np.random.default_rng(0).integers(-3, 3, shape) if nodes[-1].op == "Gather" else normal(*shape)
     whole = graph({"x": (shape, x.dtype)}, nodes, ["y"], constants)
-    after = optimize(whole)
+    after = optimize(whole, bytes_pay=bytes_pay)
     with monkeypatch.context() as context:
-        context.setattr(quantized_weights, "apply", lambda net: None)
+        context.setattr(quantized_weights, "apply", lambda net, bytes_pay: None)
         before = optimize(whole)
     for variant, strict in (("reference", True), (default(), True), (default(), False)):
         (got,), (want,) = (outputs(g, [x], variant, strict) for g in (after, before))
@@ -74,6 +80,55 @@ def test_a_scale_for_all_or_for_each_column(block: int, monkeypatch: pytest.Monk
         made, constants = weights(I8, bits, (40, 20), 1, block, zeros)
         want = "Linear" if bits == 8 else "MatMulNBits"
         assert changed((3, 40), [*made, node("y = MatMul(x, w)")], constants, monkeypatch) == [want]
+
+
+@pytest.mark.parametrize("kind", [I8, U8])
+@pytest.mark.parametrize("block", [-1, 0])
+def test_large_matrices_of_bytes_where_they_pay(block: int, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of terms that are no multiple of a block; not those that are small, or mostly what pads them."""
+    sizes = {(384, 192): True, (700, 128): True, (1000, 250): True, (256, 255): False, (700, 100): False, (8192, 16): False}
+    for (terms, columns), pays in sizes.items():
+        for zeros, axis in itertools.product((False, True), (0, 1)):
+            made, constants = weights(kind, 8, (terms, columns) if axis else (columns, terms), axis, block, zeros)
+            constants["b"] = normal(columns)
+            turned = [] if axis else [node("t = Transpose(w)", perm=(1, 0))]
+            nodes = [*made, *turned, node(f"p = MatMul(x, {'w' if axis else 't'})"), node("y = Add(p, b)")]
+            assert changed((3, terms), nodes, constants, monkeypatch, pays) == ["MatMulNBits" if pays else "Linear"]
+            assert changed((3, terms), nodes, constants, monkeypatch) == ["Linear"]
+            if not pays:
+                assert changed((3, terms), nodes, constants, monkeypatch, True) == ["Linear"]
+
+
+def test_tables_of_bytes_stay_where_a_product_has_them() -> None:
+    made, constants = weights(I8, 8, (256, 256), 0, 0, True)
+    lookup, product = node("e = Gather(w, i)", axis=0), [node("t = Transpose(w)", perm=(1, 0)), node("y = MatMul(e, t)")]
+    whole = graph({"i": ((3,), np.dtype(np.int64))}, [*made, lookup, *product], ["y"], constants)
+    assert ops(optimize(whole, bytes_pay=True)) == ["GatherBlockQuantized", "MatMulNBits"]
+    alone = graph({"i": ((3,), np.dtype(np.int64))}, [*made, lookup], ["e"], constants)
+    assert ops(optimize(alone, bytes_pay=True)) == ["Gather"]
+
+
+@pytest.mark.later("reference")
+def test_levels_choose_whether_bytes_pay(variant: str, tmp_path: Path) -> None:
+    """A model has as exact results as float32 under every variant, and so has what was saved under one, opened under any."""
+    made, constants = weights(I8, 8, (600, 192), 1, 0, True)
+    constants["b"] = normal(192)
+    x = normal(9, 600)
+    whole = graph({"x": ("n", 600)}, [*made, node("p = MatMul(x, w)"), node("y = Add(p, b)")], ["y"], constants)
+    weight = (constants["q"].astype(np.float32) - constants["z"]) * constants["s"]
+    want = x.astype(np.float64) @ weight.astype(np.float64) + constants["b"]
+    model, strict = Model(whole, Options(variant=variant)), Model(whole, Options(variant=variant, strict=True))
+    packed = dispatch.variant().multiplies_three_bytes()
+    assert [n.op for n in model._main.whole_graph().nodes] == ["MatMulNBits" if packed else "Linear"]
+    assert [n.op for n in strict._main.whole_graph().nodes] == ["MatMul", "Add"]
+    size = sum(a.nbytes for a in model._main.whole_graph().constants.values())
+    assert size < (1.15 if packed else 4.1) * weight.size
+    for half, bits in ((1, 0), (0, 4)):  # what is asked for
+        (only,) = (n for n in Model(whole, Options(variant=variant, half=half, bits=bits))._main.whole_graph().nodes)
+        assert only.attributes.get("half", only.attributes.get("bits")) == (half or bits)
+    model.save(tmp_path / "saved.safetensors", packed=False)
+    for found in (model, strict, *(fl.load(tmp_path / "saved.safetensors", variant=name) for name in dispatch.available())):
+        np.testing.assert_allclose(found(x), want, rtol=0, atol=1e-6 * np.abs(want).max())
 
 
 def test_zero_points_beyond_the_bits(monkeypatch: pytest.MonkeyPatch) -> None:

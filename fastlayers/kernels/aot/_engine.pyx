@@ -8,7 +8,7 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 cimport cython
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from ..._lazy import imported
@@ -406,6 +406,14 @@ def empty_array(tuple shape):
 def multiplies_bfloat16():
     """Does the level multiply bfloat16, where weights are stored so?"""
     return level().halves.native(FL_BRAIN) != 0
+
+
+def multiplies_three_bytes():
+    """Are exact products with weights of 8 bits those of integers of three bytes, which take less time than floats?"""
+    cdef fl_nbits bytes_
+    memset(&bytes_, 0, sizeof(bytes_))
+    bytes_.bits = 8
+    return level().nbits_three(&bytes_) != 0
 
 
 def usable(str name):

@@ -169,7 +169,9 @@ cdef int run_nbits(const void *plan, void *const *operands) noexcept nogil:
 
 cdef bint in_registers(int64_t m, const fl_nbits *p, int width) noexcept nogil:
     """Whether sums of floats of m rows have weights made in registers alone."""
-    if p.codes != NULL and (width != 16 or (p.bits == 8 and p.factor == 0)):
+    if p.codes != NULL and p.bits == 8:
+        return p.factor != 0 and m <= (FL_NBITS_FEW if width == 16 else FL_NBITS_PAIR if width == 8 else 0)
+    if p.codes != NULL and width != 16:
         return False
     return m <= (FL_NBITS_PAIR if width == 16 else FL_NBITS_FEW)
 

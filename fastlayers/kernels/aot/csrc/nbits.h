@@ -7,10 +7,21 @@
 
 #include "nbits_parts.h"
 
-/* Byte i of every lane, a float of 8 bits, but for p->factor. */
-FL_INLINE vf fl_nbits_float8(const fl_nbits *p, vi v, int i) {
-  return (vf)((vi)((vu)v << (24 - i * 8)) >> (24 - p->shift) & (INT32_MIN | 127 << p->shift));
+/* By how much, and under which mask, floats of 8 bits are shifted: of several rows, where there are 32 registers, by vectors, which takes an
+ * instruction less. */
+FL_INLINE vi fl_nbits_shift8(const fl_nbits *p, const int rows) {
+  vi by = vseti(24 - p->shift);
+#if VW == 16
+  if (rows > 1)
+    __asm__("" : "+v"(by));
+#endif
+  (void)rows;
+  return by;
 }
+FL_INLINE vi fl_nbits_mask8(const fl_nbits *p) { return vseti(INT32_MIN | 127 << p->shift); }
+
+/* Byte i of every lane, a float of 8 bits, but for p->factor. */
+FL_INLINE vf fl_nbits_float8(vi by, vi mask, vi v, int i) { return (vf)((vi)((vu)v << (24 - i * 8)) >> by & mask); }
 
 /* The lowest bits of byte i of every lane, less `z`, which is what `table` has taken away already where there are no zero points. */
 FL_INLINE vf fl_nbits_term(const int bits, const int zeros, vi v, int i, vf z, vf table) {
@@ -70,6 +81,7 @@ FL_INLINE void fl_nbits_panels_of(const int bits, const fl_nbits *p, int64_t k0,
 /* The same of weights that are codes: a group of columns' terms at a time, each looked up. */
 FL_INLINE void fl_nbits_codes_of(const int bits, const fl_nbits *p, int64_t k0, int64_t klen, float *to) {
   const int terms = 32 / bits;
+  const vi by = fl_nbits_shift8(p, 4), mask = fl_nbits_mask8(p);
   for (int64_t j = 0; j * FL_PANEL < p->n; j++) {
     const int64_t side = fl_nbits_side(p, j), line = side * 64, step = side * p->record;
     const uint8_t *panel = fl_nbits_at(p, j), *scales = fl_nbits_scales_at(p, j, side);
@@ -81,7 +93,7 @@ FL_INLINE void fl_nbits_codes_of(const int bits, const fl_nbits *p, int64_t k0, 
       for (; bits == 8 && p->factor != 0 && k + terms <= end; k += terms, from += line, to += terms * FL_PANEL)
         FL_UNROLL for (int i = 0; i < FL_PANEL / VW; i++) {
           const vi v = viload((const int32_t *)from + i * VW);
-          FL_UNROLL for (int t = 0; t < 4; t++) vstore(to + t * FL_PANEL + i * VW, fl_nbits_float8(p, v, t) * (s[i] * p->factor));
+          FL_UNROLL for (int t = 0; t < 4; t++) vstore(to + t * FL_PANEL + i * VW, fl_nbits_float8(by, mask, v, t) * (s[i] * p->factor));
         }
       for (; k < end; from += line)
         for (int t = 0; t < terms && k < end; t++, k++, to += FL_PANEL) {
@@ -191,13 +203,13 @@ typedef void (*fl_nbits_fn)(const fl_nbits *p, int64_t i, int64_t j);
 /* The last panel where there is no panel j: a tile may hang over, and its results there are not wanted. */
 FL_INLINE int64_t fl_nbits_within(const fl_nbits *p, int64_t j) { return j * FL_PANEL < p->n ? j : (p->n - 1) / FL_PANEL; }
 
-/* Tiles of one row and of `rows` (NULL where there are none), some panels at a time: `one` of a tile of one row, `more`, of which that is a
- * multiple, of several. Each tile is code of its own, and a wheel has little room: two rows are two tiles of one, and levels of processors
- * that few have left have no others. */
-FL_INLINE void fl_nbits_walk(const fl_nbits *p, const fl_nbits_fn *tiles, const int rows, const int one, const int more) {
+/* Tiles of one row and of `rows` (NULL where there are none), from `least` on, some panels at a time: `one` of a tile of one row, `more`, of
+ * which that is a multiple, of several. Each tile is code of its own, and a wheel has little room: two rows are two tiles of one, and levels of
+ * processors that few have left have no others. */
+FL_INLINE void fl_nbits_walk(const fl_nbits *p, const fl_nbits_fn *tiles, const int rows, const int least, const int one, const int more) {
   for (int64_t j = 0; j * FL_PANEL < p->n; j += one)
     for (int64_t i = 0; i < p->m;) {
-      const int t = p->m - i >= rows && tiles[1];
+      const int t = p->m - i >= least && tiles[1];
       for (int64_t q = j; q < j + one && q * FL_PANEL < p->n; q += t ? more : one)
         tiles[t](p, i, q);
       i += t ? rows : 1;
@@ -206,6 +218,14 @@ FL_INLINE void fl_nbits_walk(const fl_nbits *p, const fl_nbits_fn *tiles, const 
 
 /* Vectors of four panels; no tile has more panels, nor more rows. */
 #define FL_NBITS_MOST (4 * FL_PANEL / VW)
+
+/* The sums of a tile as results: one function, for tiles are many, and have no room for it. */
+static __attribute__((noinline)) void fl_nbits_done(const fl_nbits *p, int64_t i0, int64_t j0, int rows, int panels,
+                                                    const vf total[][FL_NBITS_MOST]) {
+  for (int t = 0; t < panels && (j0 + t) * FL_PANEL < p->n; t++)
+    for (int r = 0; r < rows && i0 + r < p->m; r++)
+      fl_nbits_finish(p, i0 + r, j0 + t, total[r] + t * (FL_PANEL / VW));
+}
 
 /* ---- exact ------------------------------------------------------------------------------------------------------------------ */
 
@@ -218,6 +238,7 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
   const void *origins[4];
   const float *x[4];
   vf total[4][FL_NBITS_MOST];
+  const vi by = fl_nbits_shift8(p, rows), mask = fl_nbits_mask8(p);
   const vf table = bits < 8 && p->codes ? vload(p->codes) : fl_nbits_table(bits, zeros); /* codes come here in tables of a vector alone */
   FL_UNROLL for (int t = 0; t < panels; t++) {
     from[t] = fl_nbits_at(p, fl_nbits_within(p, j0 + t));
@@ -225,7 +246,7 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
     origins[t] = fl_nbits_zeros_at(p, fl_nbits_within(p, j0 + t));
   }
   FL_UNROLL for (int r = 0; r < rows; r++) {
-    x[r] = p->x + (i0 + r) * p->pitch;
+    x[r] = p->x + (i0 + r < p->m ? i0 + r : p->m - 1) * p->pitch; /* rows may hang over, as panels do */
     FL_UNROLL for (int v = 0; v < width; v++) total[r][v] = vset(0);
   }
   for (int64_t k0 = 0; k0 < k1; k0 += p->chunk) {
@@ -249,7 +270,7 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
           vi word = fl_nbits_load(words);
           for (int t = 0; t < terms; t += 4, word = (vi)((vu)word >> bits))
             FL_UNROLL for (int u = 0; u < 4; u++) {
-              const vf w = (bits == 8 && !zeros ? fl_nbits_float8(p, word, u) : fl_nbits_term(bits, zeros, word, u, z[v], table)) * s[v];
+              const vf w = (bits == 8 && !zeros ? fl_nbits_float8(by, mask, word, u) : fl_nbits_term(bits, zeros, word, u, z[v], table)) * s[v];
               FL_UNROLL for (int r = 0; r < rows; r++) acc[r][v] = vfma(vset(x[r][k + t + u]), w, acc[r][v]);
             }
         }
@@ -257,14 +278,14 @@ FL_INLINE void fl_nbits_exact_tile(const int bits, const int zeros, const int ro
     FL_UNROLL for (int r = 0; r < rows; r++)
       FL_UNROLL for (int v = 0; v < width; v++) total[r][v] = k0 ? total[r][v] + acc[r][v] : acc[r][v];
   }
-  FL_UNROLL for (int t = 0; t < panels; t++)
-    if ((j0 + t) * FL_PANEL < p->n)
-      FL_UNROLL for (int r = 0; r < rows; r++) fl_nbits_finish(p, i0 + r, j0 + t, total[r] + t * (FL_PANEL / VW));
+  fl_nbits_done(p, i0, j0, rows, panels, total);
 }
 
 /* Panels of a tile of one row: chains enough to hide what a multiply-add takes. Tiles of four rows have one panel, and only 256-bit vectors
- * have them: with wider ones few processors take floats but for codes and in strict precision, see `nbits_three`. */
+ * have them: with wider ones few processors take floats but for codes and in strict precision, see `nbits_three`. Weights that are floats of 8
+ * bits have tiles of two rows, and of four where registers do. */
 #define FL_NBITS_ONE (VW == 16 ? 2 : 1)
+#define FL_NBITS_FLOAT8 (VW == 16 ? 4 : 2)
 
 #define FL_NBITS_EXACT(rows, bits, zeros, panels)                                                                                 \
   static __attribute__((noinline)) void fl_nbits_exact_##rows##_##bits##_##zeros(const fl_nbits *p, int64_t i, int64_t j) {       \
@@ -283,19 +304,39 @@ FL_NBITS_EXACT(4, 4, 1, 1)
 #endif
 #if VW == 16 /* where a table has the zero point taken away already */
 FL_NBITS_EXACT(1, 4, 0, 4)
-FL_NBITS_EXACT(1, 8, 0, 4) /* floats of 8 bits */
+#endif
+#if VW >= 8 /* floats of 8 bits */
+FL_NBITS_EXACT(1, 8, 0, FL_NBITS_FLOAT8)
+FL_NBITS_EXACT(2, 8, 0, FL_NBITS_FLOAT8)
+#if VW == 16
+FL_NBITS_EXACT(4, 8, 0, FL_NBITS_FLOAT8)
+#endif
 #endif
 
 static void fl_f32_nbits_exact(const fl_nbits *p) {
+#if VW >= 8
+  if (p->bits == 8 && p->codes) {
+    static const fl_nbits_fn two[2] = {fl_nbits_exact_1_8_0, fl_nbits_exact_2_8_0};
 #if VW == 16
-  static const fl_nbits_fn plain[2][2] = {FL_NBITS_EACH(4, 0), FL_NBITS_EACH(8, 0)};
-  if (p->kind == FL_NBITS_HALF && (p->bits == 4 || p->codes)) {
-    fl_nbits_walk(p, plain[p->bits / 8], 4, 4, 4);
+    static const fl_nbits_fn four[2] = {NULL, fl_nbits_exact_4_8_0};
+    if (p->m > 2) {
+      fl_nbits_walk(p, four, 4, 1, FL_NBITS_FLOAT8, FL_NBITS_FLOAT8);
+      return;
+    }
+#endif
+    fl_nbits_walk(p, two, 2, 2, FL_NBITS_FLOAT8, FL_NBITS_FLOAT8);
+    return;
+  }
+#endif
+#if VW == 16
+  static const fl_nbits_fn plain[2] = {fl_nbits_exact_1_4_0, NULL};
+  if (p->kind == FL_NBITS_HALF && p->bits == 4) {
+    fl_nbits_walk(p, plain, 1, 1, 4, 4);
     return;
   }
 #endif
   static const fl_nbits_fn tiles[3][2] = {{fl_nbits_exact_1_2_1, NULL}, FL_NBITS_EACH(4, 1), FL_NBITS_EACH(8, 1)}; /* of 2 bits few are made */
-  fl_nbits_walk(p, tiles[p->bits / 4], 4, FL_NBITS_ONE, 1);
+  fl_nbits_walk(p, tiles[p->bits / 4], 4, 2, FL_NBITS_ONE, 1); /* making floats takes longer than rows that hang over */
 }
 
 /* ---- integer ---------------------------------------------------------------------------------------------------------------- */

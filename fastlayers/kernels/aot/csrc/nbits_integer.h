@@ -86,9 +86,10 @@ FL_INLINE FL_DOT_TARGET void FL_NBITS_(tile)(const int digits, const int bits, c
       }
     }
   }
-  FL_UNROLL for (int t = 0; t < panels; t++)
-    if ((j0 + t) * FL_PANEL < p->n)
-      FL_UNROLL for (int r = 0; r < rows; r++) fl_nbits_finish(p, i0 + r, j0 + t, total[r] + t * (FL_PANEL / VW));
+  vf done[4][FL_NBITS_MOST]; /* so that sums may be in registers */
+  FL_UNROLL for (int r = 0; r < rows; r++)
+    FL_UNROLL for (int v = 0; v < width; v++) done[r][v] = total[r][v];
+  fl_nbits_done(p, i0, j0, rows, panels, done);
 }
 
 #define FL_NBITS_NAMED(name, digits, bits, zeros, rows, panels)                                                                   \
@@ -124,16 +125,16 @@ static void FL_NAME4(fl_nbits_integer_, FL_NBITS_WAY, , )(const fl_nbits *p) {
   static const fl_nbits_fn three[3][2] = {
       {FL_NBITS_(three_1_4_0), FL_NBITS_(three_2_4_0)}, {FL_NBITS_(three_1_4_1), FL_NBITS_(three_2_4_1)}, {FL_NBITS_(three_1_8_1), FL_NBITS_(three_2_8_1)}};
   if (p->digits > 1) {
-    fl_nbits_walk(p, three[p->bits == 8 ? 2 : p->kind != FL_NBITS_HALF], 2, 4, 4);
+    fl_nbits_walk(p, three[p->bits == 8 ? 2 : p->kind != FL_NBITS_HALF], 2, 2, 4, 4);
     return;
   }
   if (p->kind == FL_NBITS_HALF && p->bits >= 4) {
-    fl_nbits_walk(p, plain[p->bits / 8], 4, FL_NBITS_PANELS, FL_NBITS_WIDE);
+    fl_nbits_walk(p, plain[p->bits / 8], 4, 4, FL_NBITS_PANELS, FL_NBITS_WIDE);
     return;
   }
 #endif
   static const fl_nbits_fn tiles[3][2] = {{FL_NBITS_(1_2_1), NULL}, FL_NBITS_OF(4, 1), FL_NBITS_OF(8, 1)};
-  fl_nbits_walk(p, tiles[p->bits / 4], 4, FL_NBITS_PANELS, FL_NBITS_WIDE);
+  fl_nbits_walk(p, tiles[p->bits / 4], 4, 4, FL_NBITS_PANELS, FL_NBITS_WIDE);
 }
 
 #undef FL_NBITS_

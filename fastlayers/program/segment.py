@@ -173,7 +173,7 @@ class Segment:
             before = max(traces, key=lambda t: _equal_inputs(t, specs), default=None)
             trace, pack = None, known.weights.pack
             if before is not None:
-                trace = rebind(self.graph, before, specs, values, pack, most, between, variant.kernels)
+                trace = rebind(self.graph, before, specs, values, pack, most, between, variant.kernels, bool(variant.steps))
             if trace is None:
                 before = None
             try:

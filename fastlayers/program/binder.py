@@ -5,7 +5,7 @@ remain.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -152,6 +152,7 @@ class _Binder:
         self.anew = True  # not in `again`
         self.copying = False
         self.copies: dict[Region, Copies] = {}
+        self.followed: Set[int] | None = None  # entries that others are like, if that is known
 
     # ---- the whole graph --------------------------------------------------------------------------------------------
 
@@ -233,6 +234,7 @@ class _Binder:
         self.copies = {made.region: made for made in before.copies}
         builder, records, entries = self.builder, self.records, route.entries
         blocks = route.blocks
+        self.followed = None if blocks is None else blocks.followed
         bound: dict[Region, bool] = {}  # whether its copies are what is to be done
         waiting: list[int] = []
         seen: set[int] = set()
@@ -361,16 +363,26 @@ class _Binder:
         specs, known, fixed = self.specs, self.known, self.fixed
         view = View(node, [None if n < 0 else specs[n] for n in ins], [None if n < 0 else known[n] for n in ins])
         results = operator.infer(view)
-        if any(s is not None and s.dtype.kind == "O" for s in (*view.inputs, *results)):
-            raise Interpret(f"{view.where}: reads or gives strings")
-        if any(number >= 0 and not spec.static for spec, number in zip(results, outs, strict=False)):
-            results = self.counted(at, view, results)
+        for spec in (*view.inputs, *results):
+            if spec is not None and spec.dtype.kind == "O":
+                raise Interpret(f"{view.where}: reads or gives strings")
+        for spec, number in zip(results, outs, strict=False):
+            if number >= 0 and not spec.static:
+                results = self.counted(at, view, results)
+                break
         nbytes = result_bytes(view, results, self.most)
         for number, spec in zip(outs, results, strict=False):
             if number >= 0:
                 specs[number] = spec
         builder = self.builder
-        ready = operator.traits.shape_only or all(n < 0 or known[n] is not None for n in ins)
+        ready, keep = True, True
+        for n in ins:
+            if n >= 0:
+                if known[n] is None:
+                    ready = False
+                elif not fixed[n]:
+                    keep = False
+        ready = ready or operator.traits.shape_only
         if ready and operator.run is not None and not operator.traits.volatile and nbytes <= FOLD_BYTES:
             whatever = all(n < 0 or fixed[n] for n in ins)
             arrays = run_operator(node, view, view.values, results)
@@ -380,7 +392,6 @@ class _Binder:
                     known[number], fixed[number] = np.array(array, spec.dtype, order="C"), whatever
             self.records[at] = None
             return
-        keep = all(n < 0 or fixed[n] or known[n] is None for n in ins)
         self.between()
         builder.begin(self.lowered, view, results, ins, outs, keep, own)
         counter = self.route.counters.get(at)
@@ -391,7 +402,7 @@ class _Binder:
         weights = tuple([None if v is None else v.size for v in view.values])
         made = self.records[at] = self.record(Placed(node, tuple(view.inputs), tuple(results), weights))
         self.between()
-        key = self.kind(at)
+        key = self.kind(at) if self.followed is None or at in self.followed else None
         if key is not None:
             self.patterns[key] = pattern(builder, made, self.variables(ins), outs, old)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._tuples import NamedTuple
+from ..kernels.table import Activation
 from ..operators import OPERATORS, Spec
 from ..operators.builder import ARENA, CONSTANT, INPUT, Buffer, Builder, Call, Ref
 from .trace import Placed, Record, Repeat, Route, Trace, plain
@@ -66,6 +67,18 @@ def regions(trace: Trace) -> list[Region]:
             taken.update(entries)
             chosen.append(region)
     return chosen
+
+
+def _followed(route: Route, inside: Mapping[int, Region]) -> set[int]:
+    """Entries after which others of their kind come, other than copies."""
+    found: set[int] = set(inside)
+    last: dict[int, int] = {}
+    for at, kind in enumerate(route.kinds):
+        if kind >= 0 and at not in inside:
+            if kind in last:
+                found.add(last[kind])
+            last[kind] = at
+    return found
 
 
 def _with_period(trace: Trace, period: int) -> list[Region]:
@@ -174,7 +187,7 @@ def _packed(record: Record | None) -> list[tuple[int, int, Any]] | None:
     return found
 
 
-_PLAIN = frozenset({bool, int, float, type(None)})  # most of what is plain
+_PLAIN = frozenset({bool, int, float, type(None), Activation})  # most of what is plain
 
 
 def _address(ref: Ref) -> int:
@@ -256,6 +269,7 @@ class Blocks:
     def __init__(self, trace: Trace) -> None:
         self.regions = regions(trace)
         self.inside = {at: region for region in self.regions for at in region.copied}
+        self.followed = _followed(trace.route, self.inside)
         self.likes: dict[Region, Likeness | None] = {}
         self._looks = dict.fromkeys(self.regions, LOOKS)
 
@@ -357,8 +371,9 @@ def copies(
         found = _packed(record)
         if found is None or len(found) != len(packed or ()):
             return None
-        if any(a[:2] != b[:2] or a[2] is not b[2] for a, b in zip(found, packed or (), strict=True)):
-            return None
+        for (c, i, mine), (call, at, theirs) in zip(found, packed or (), strict=True):
+            if c != call or i != at or mine is not theirs:
+                return None
     refs, parents = builder.refs, builder.parents
     given: dict[Buffer, tuple[Buffer, int]] = {}
     for a, b in outside:

@@ -68,8 +68,7 @@ def bound(
     for at in range(len(trace.records)):
         made = copies.get(at)
         if made is not None:
-            copied = make.copies(made)
-            between()
+            copied = make.copies(made, between)
             if copied is None:
                 trace.expand(made)
             else:
@@ -116,8 +115,10 @@ class Chunks:
             return None
         return self.make.repeated([record.repeat.of.chunk], _rows(record.repeat.moved), numbers, None, {}, record.repeat.of.chunk)
 
-    def copies(self, made: Copies) -> list[Any] | None:
-        """A chunk for each of these copies, of those of the block that they are of; None if they cannot be made."""
+    def copies(self, made: Copies, between: Callable[[], object]) -> list[Any] | None:
+        """A chunk for each of these copies, of those of the block that they are of; None if they cannot be made. `between` is
+        called after each.
+        """
         if made.chunks is None:
             like, chunks, at = made.like, [], 0
             packed: list[tuple[int, Any, list[Any], list[tuple[int, int, int]]]] = []  # steps: where, makers, what is another's
@@ -148,6 +149,7 @@ class Chunks:
                 if chunk is None:
                     return None
                 found.append(chunk)
+                between()
             made.chunks = found
         return made.chunks
 

@@ -142,7 +142,7 @@ class Segment:
         if found is None:
             # Outside of any lock, which known sizes would wait for; two threads may do it at once, and one result is retained.
             found = self._bind([Spec(a.shape, a.dtype) for a in inputs], values)
-            self.bindings.add(key, found)
+            self.bindings.add(key, found, dispatch.give_way())
             if found.bound is not None and isinstance(key, bytes):
                 self.runner.remember(key, found.bound)
         return Binding(self, found)

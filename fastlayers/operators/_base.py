@@ -49,7 +49,12 @@ class Spec(NamedTuple):
     @property
     def static(self) -> bool:
         """Whether every size is known."""
-        return self.shape is not None and all(type(d) is int for d in self.shape)
+        if self.shape is None:
+            return False
+        for size in self.shape:  # noqa: SIM110 (a generator takes twice as long, and new sizes ask this of every value)
+            if type(size) is not int:
+                return False
+        return True
 
 
 class View:
@@ -99,8 +104,11 @@ class View:
 
     def float32(self, *positions: int) -> bool:
         """Whether these inputs (all that were given, by default) are float32."""
-        chosen = positions or range(len(self.inputs))
-        return all(self.inputs[i] is None or self.inputs[i].dtype == FLOAT32 for i in chosen if i < len(self.inputs))  # type: ignore[union-attr]
+        inputs = self.inputs
+        for spec in [inputs[i] for i in positions if i < len(inputs)] if positions else inputs:
+            if spec is not None and spec.dtype != FLOAT32:
+                return False
+        return True
 
     def wants(self, i: int) -> bool:
         """Whether output i is used by somebody."""

@@ -24,7 +24,7 @@ from ._base import FLOAT32, Spec, View
 
 __all__ = [
     "ARENA", "CONSTANT", "COUNTER", "INPUT", "OUTPUT", "POSITIONS", "AnyCall", "Buffer", "Builder", "Call", "NativeCall",
-    "NestedCall", "Parts", "PythonCall", "Ref", "contiguous",
+    "NestedCall", "Parts", "PythonCall", "Ref", "contiguous", "numbers",
 ]  # fmt: skip
 
 # Where a buffer is: in the arena of one run, in a caller's input, in a fresh output, in the program, or what a run counts.
@@ -56,7 +56,7 @@ _REPEATED = frozenset({"a", "b", "cos", "sin"})  # where they have a size of 1
 _LOOSE = frozenset({"mask", "gate", "beta"})
 
 
-_numbers = itertools.count()
+numbers = itertools.count()  # of buffers
 
 
 class Parts:
@@ -91,7 +91,7 @@ class Buffer:
 
     def __init__(self, space: int, nbytes: int, index: int = 0, array: np.ndarray | None = None) -> None:
         self.space, self.nbytes, self.index, self.array = space, nbytes, index, array
-        self.number = next(_numbers)
+        self.number = next(numbers)
         self.made = False
         self.first = self.last = -1
         self.offset = 0
@@ -211,6 +211,7 @@ class Builder:
         overs: of buffers that the node has made, which ones' memory they may take.
         own: the buffer that was made for each output of the node.
         nbytes: what was packed for this binding alone takes.
+        refused: whether it matters to the node that an input is none of the arena's buffers.
         counter: where a node whose results' size is counted writes it, an int64; None for others (see `Traits.counts`).
     """
 
@@ -226,6 +227,7 @@ class Builder:
         self.overs: list[tuple[Buffer, Buffer]] = []
         self.own: dict[int, Buffer] = {}
         self.nbytes = 0
+        self.refused = False
         self.counter: Ref | None = None
         self._pack, self._kernels = pack, kernels
         self._number = 0
@@ -267,6 +269,7 @@ class Builder:
         if before is not None and before.nbytes == ref.buffer.nbytes:
             ref = ref._replace(buffer=before)  # so that nodes that read it need not change
         self.own[i] = ref.buffer
+        self.refused = self.refused or (over is not None and over.buffer.space == INPUT)
         if over is not None and over.buffer.space == ARENA and over.nbytes == ref.nbytes == over.buffer.nbytes:
             self.overs.append((ref.buffer, over.buffer))
         self.refs[self._outs[i]] = ref
@@ -277,6 +280,7 @@ class Builder:
         cannot be.
         """
         buffer = part.buffer
+        self.refused = self.refused or buffer.space == INPUT
         if (
             buffer.space != ARENA
             or buffer.number in self.parents
@@ -458,7 +462,7 @@ class Builder:
         """
         self._number, self._view, self._specs, self._fixed = number, view, specs, fixed
         self._ins, self._outs, self._before = ins, outs, before
-        self.calls, self.placed, self.overs, self.own, self.nbytes = [], [], [], {}, 0
+        self.calls, self.placed, self.overs, self.own, self.nbytes, self.refused = [], [], [], {}, 0, False
 
 
 def contiguous(array: np.ndarray) -> np.ndarray:

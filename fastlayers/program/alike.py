@@ -163,4 +163,6 @@ def repeated(
         if old is not None:
             refs[number] = repeat.over(old)
     overs = [(moved[b][0], moved[o][0]) for b, o in like.record.overs if b in moved and o in moved] if like.record.overs else ()
-    return Record(calls, (), overs, made, 0, placed, repeat if calls is None else None)
+    record = Record(calls, (), overs, made, 0, placed, repeat if calls is None else None)
+    record.refused = like.record.refused
+    return record

@@ -5,7 +5,7 @@ remain.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from .trace import Entry, Placed, Plan, Record, Route, Trace, settled
 
 if TYPE_CHECKING:
     from .alike import Pattern
+    from .blocks import Copies, Region
 
 __all__ = ["Interpret", "Nest", "Pack", "Prepare", "as_written", "bind", "check_total", "plan", "rebind", "value_inputs"]
 
@@ -92,11 +93,14 @@ def rebind(
     most: int = LARGEST,
     between: Callable[[], object] = bool,
     kernels: Mapping[str, Callable[..., Any]] | None = None,
+    copying: bool = False,
 ) -> Trace | None:
     """As `bind`, but everything of an earlier binding is reused that these inputs leave as it was. None where `bind` must do it:
-    another branch is taken, ranks have changed, values are elsewhere, or there is something to be raised.
+    another branch is taken, ranks have changed, values are elsewhere, or there is something to be raised. `copying`: blocks of
+    nodes that are alike may have no records of their own (see `blocks`).
     """
     binder = _Binder(Builder(pack, kernels), as_written, unnested, most, between)
+    binder.copying = copying
     try:
         return binder.again(graph, before, inputs, values)
     except (Interpret, Error, ArithmeticError, LookupError, TypeError, ValueError, MemoryError):
@@ -147,6 +151,9 @@ class _Binder:
         # Of nodes that were lowered in `again`, by their kind.
         self.patterns: dict[Any, Pattern | None] = {}
         self.anew = True  # not in `again`
+        self.copying = False
+        self.copies: dict[Region, Copies] = {}
+        self.followed: Set[int] | None = None  # entries that others are like, if that is known
 
     # ---- the whole graph --------------------------------------------------------------------------------------------
 
@@ -225,7 +232,11 @@ class _Binder:
         self.anew = False
         self.specs, self.known, self.fixed = before.specs[:], before.known[:], before.fixed[:]
         self.records, self.builder.refs = before.records[:], dict(before.refs)
+        self.copies = {made.region: made for made in before.copies}
         builder, records, entries = self.builder, self.records, route.entries
+        blocks = route.blocks
+        self.followed = None if blocks is None else blocks.followed
+        bound: dict[Region, bool] = {}  # whether its copies are what is to be done
         waiting: list[int] = []
         seen: set[int] = set()
 
@@ -249,6 +260,8 @@ class _Binder:
         placing = iter([(at, record) for at, record in enumerate(records) if record is not None and record.effects])
         ahead = next(placing, None)
         fresh: list[int] = []
+        gone: set[Buffer] = set()  # that are no longer parts of others
+        come: set[Buffer] = set()
         while waiting:
             at = heappop(waiting)
             while ahead is not None and ahead[0] < at:
@@ -257,6 +270,16 @@ class _Binder:
                 ahead = next(placing, None)
             if ahead is not None and ahead[0] == at:
                 ahead = next(placing, None)
+            region = None if blocks is None else blocks.inside.get(at)
+            if region is not None:
+                if region not in bound:
+                    bound[region] = self.copied(region)
+                    if bound[region]:
+                        for number in region.after:
+                            changed(number)
+                        self.between()
+                if bound[region]:
+                    continue
             entry, old = entries[at], records[at]
             if entry.chosen is not None:
                 condition = self.known[entry.ins[0]]
@@ -272,8 +295,10 @@ class _Binder:
             if not self.like_another(at, own, old):
                 self.node(at, own, old)
             new = records[at]
-            if ((old is not None and old.effects) or (new is not None and new.effects)) and _parts(old) != _parts(new):
-                return None
+            was, parts = _parts(old), _parts(new)
+            if was or parts:
+                gone |= was - parts
+                come |= parts - was
             fresh.append(at)
             for number, (spec, known, ref) in zip((n for n in entry.outs if n >= 0), held, strict=True):
                 now = self.specs[number]
@@ -290,7 +315,32 @@ class _Binder:
             if not self.effects(ahead[1]):
                 return None
             ahead = next(placing, None)
-        return self.trace(fresh)
+        # Who reads a part may have been lowered otherwise because it is one: all do so anew only if the buffer is another.
+        if (gone and not gone.isdisjoint(_buffers(builder.refs))) or (come and not come.isdisjoint(_buffers(before.refs))):
+            return None
+        made = self.trace(fresh)
+        if self.copying:
+            if blocks is None:
+                from .blocks import Blocks  # not before sizes change for the second time
+
+                blocks = route.blocks = Blocks(made)
+            blocks.learn(made)
+        return made
+
+    def copied(self, region: Region) -> bool:
+        """Binds all blocks of a region but the first as copies of that one, if they are."""
+        like = self.route.blocks.likes.get(region) if self.copying else None  # type: ignore[union-attr]
+        made = None
+        if like is not None:
+            from .blocks import copies
+
+            made = copies(region, like, self.builder, self.specs, self.known, self.records)
+        before = self.copies.pop(region, None)
+        if made is not None:
+            self.copies[region] = made
+        elif before is not None:
+            before.expand(self.route, self.records, self.builder.refs)
+        return made is not None
 
     def effects(self, record: Record) -> bool:
         """Does to buffers what a record that is retained has done; False if another one has been there."""
@@ -314,16 +364,26 @@ class _Binder:
         specs, known, fixed = self.specs, self.known, self.fixed
         view = View(node, [None if n < 0 else specs[n] for n in ins], [None if n < 0 else known[n] for n in ins])
         results = operator.infer(view)
-        if any(s is not None and s.dtype.kind == "O" for s in (*view.inputs, *results)):
-            raise Interpret(f"{view.where}: reads or gives strings")
-        if any(number >= 0 and not spec.static for spec, number in zip(results, outs, strict=False)):
-            results = self.counted(at, view, results)
+        for spec in (*view.inputs, *results):
+            if spec is not None and spec.dtype.kind == "O":
+                raise Interpret(f"{view.where}: reads or gives strings")
+        for spec, number in zip(results, outs, strict=False):
+            if number >= 0 and not spec.static:
+                results = self.counted(at, view, results)
+                break
         nbytes = result_bytes(view, results, self.most)
         for number, spec in zip(outs, results, strict=False):
             if number >= 0:
                 specs[number] = spec
         builder = self.builder
-        ready = operator.traits.shape_only or all(n < 0 or known[n] is not None for n in ins)
+        ready, keep = True, True
+        for n in ins:
+            if n >= 0:
+                if known[n] is None:
+                    ready = False
+                elif not fixed[n]:
+                    keep = False
+        ready = ready or operator.traits.shape_only
         if ready and operator.run is not None and not operator.traits.volatile and nbytes <= FOLD_BYTES:
             whatever = all(n < 0 or fixed[n] for n in ins)
             arrays = run_operator(node, view, view.values, results)
@@ -333,7 +393,6 @@ class _Binder:
                     known[number], fixed[number] = np.array(array, spec.dtype, order="C"), whatever
             self.records[at] = None
             return
-        keep = all(n < 0 or fixed[n] or known[n] is None for n in ins)
         self.between()
         builder.begin(self.lowered, view, results, ins, outs, keep, own)
         counter = self.route.counters.get(at)
@@ -344,7 +403,7 @@ class _Binder:
         weights = tuple([None if v is None else v.size for v in view.values])
         made = self.records[at] = self.record(Placed(node, tuple(view.inputs), tuple(results), weights))
         self.between()
-        key = self.kind(at)
+        key = self.kind(at) if self.followed is None or at in self.followed else None
         if key is not None:
             from .alike import pattern
 
@@ -420,7 +479,9 @@ class _Binder:
         """All that the builder has got since its last `begin`."""
         builder = self.builder
         effects = [(part, *builder.parents[part.number]) for part in builder.placed]
-        return Record(builder.calls, effects, builder.overs, builder.own, builder.nbytes, placed)
+        made = Record(builder.calls, effects, builder.overs, builder.own, builder.nbytes, placed)
+        made.refused = builder.refused
+        return made
 
     # ---- outputs ----------------------------------------------------------------------------------------------------
 
@@ -429,7 +490,7 @@ class _Binder:
         made = Trace(self.route, self.specs, self.known, self.fixed, self.builder.refs, self.records)
         builder = self.builder
         builder.begin(self.lowered, None, (), (), ())  # type: ignore[arg-type]
-        made.ends, made.fresh = {}, fresh
+        made.ends, made.fresh, made.copies = {}, fresh, tuple(self.copies.values())
         made.outputs = [self.output(i, number, made.ends) for i, number in enumerate(self.route.outputs)]
         made.last = self.record(None)
         self.between()
@@ -477,9 +538,13 @@ def _alike(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     return a is b or (a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
 
 
-def _parts(record: Record | None) -> list[Buffer]:
+def _parts(record: Record | None) -> set[Buffer]:
     """The buffers that a record puts into others."""
-    return [] if record is None else [part for part, *_ in record.effects]
+    return {part for part, *_ in record.effects} if record is not None and record.effects else set()
+
+
+def _buffers(refs: Mapping[int, Ref]) -> set[Buffer]:
+    return {ref.buffer for ref in refs.values()}
 
 
 def _identity(array: np.ndarray) -> tuple[np.ndarray]:

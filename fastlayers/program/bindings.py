@@ -100,16 +100,19 @@ class Bindings:
             found.touch()
         return found
 
-    def add(self, key: Any, kept: Kept) -> None:
-        """Keeps a binding; those go that have not been used for longest, if there are too many bytes."""
+    def add(self, key: Any, kept: Kept, between: Callable[[], object] = bool) -> None:
+        """Keeps a binding; those go that have not been used for longest, if there are too many bytes. `between` is called after
+        each of these.
+        """
         kept.touch()
         self._found[key] = kept
         if self.nbytes > self.most:
             # A quarter at once: to look for them costs as many steps as there are bindings.
-            oldest = sorted(self._found.items(), key=lambda item: item[1].last_use)
-            for gone, _ in oldest[: max(1, math.ceil(len(oldest) / 4))]:
+            oldest = [gone for gone, _ in sorted(self._found.items(), key=lambda item: item[1].last_use)]
+            for gone in oldest[: max(1, math.ceil(len(oldest) / 4))]:
                 if gone != key:
                     self.drop(gone)
+                    between()
 
     def drop(self, key: Any) -> None:
         """Forgets a binding."""

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..operators.builder import ARENA, COUNTER, INPUT, OUTPUT, POSITIONS, AnyCall, Call, NativeCall, NestedCall, PythonCall, Ref
+from ..operators.builder import (
+    ARENA,
+    COUNTER,
+    INPUT,
+    OUTPUT,
+    POSITIONS,
+    AnyCall,
+    Buffer,
+    Call,
+    NativeCall,
+    NestedCall,
+    PythonCall,
+    Ref,
+    numbers,
+)  # fmt: skip
 from .trace import Record, Trace
+
+if TYPE_CHECKING:
+    from .blocks import Copies
 
 __all__ = ["Chunks", "bound", "native"]
 
@@ -46,7 +63,16 @@ def bound(
 
     make = Chunks(steps, inputs, len(trace.outputs), ledger)
     chunks = []
-    for record in trace.records:
+    copies = {made.region.copied.start: made for made in trace.copies}
+    for at in range(len(trace.records)):
+        made = copies.get(at)
+        if made is not None:
+            copied = make.copies(made, between)
+            if copied is None:
+                trace.expand(made)
+            else:
+                chunks += copied
+        record = trace.records[at]
         if record is not None:
             if record.chunk is None:
                 record.chunk = make.repeated(record) or make(record)
@@ -56,6 +82,19 @@ def bound(
     between()
     counted = tuple([trace.route.counted.get(number) for number in trace.route.outputs])
     return Bound(chunks, inputs, tuple(trace.outputs), most, ledger, nbytes, rounds, counted)
+
+
+def _rows(moved: Mapping[Buffer, tuple[Buffer, int]]) -> list[tuple[int, int, int, int]]:
+    """Rows of a table that says to chunks which buffers take the place of which."""
+    return [
+        (
+            was.number if was.space == ARENA else -_FIRST - was.index,
+            to.number if to.space == ARENA else -1,
+            0 if to.space == ARENA else _FIRST + to.index,
+            shift,
+        )
+        for was, (to, shift) in moved.items()
+    ]
 
 
 class Chunks:
@@ -73,12 +112,45 @@ class Chunks:
         """A record's calls made of those that it repeats; None if it repeats none, or those are not made."""
         if record.repeat is None or record.repeat.of.chunk is None:
             return None
-        moved = [
-            (was.number, to.number, 0, shift) if was.space == ARENA else (-_FIRST - was.index, -1, _FIRST + to.index, shift)
-            for was, (to, shift) in record.repeat.moved.items()
-        ]
-        overs = [(_OVER, buffer.number, other.number, 0) for buffer, other in record.overs]
-        return record.repeat.of.chunk.repeated(moved, overs)
+        return self.make.repeated([record.repeat.of.chunk], _rows(record.repeat.moved), numbers, None, {}, record.repeat.of.chunk)
+
+    def copies(self, made: Copies, between: Callable[[], object]) -> list[Any] | None:
+        """A chunk for each of these copies, of those of the block that they are of; None if they cannot be made. `between` is
+        called after each.
+        """
+        if made.chunks is None:
+            like, chunks, at = made.like, [], 0
+            packed: list[tuple[int, Any, list[Any], list[tuple[int, int, int]]]] = []  # steps: where, makers, what is another's
+            for offset, record in enumerate(made.records):
+                if record is None:
+                    continue
+                own: dict[int, list[tuple[int, int, int]]] = {}
+                for which, (c, i, _) in enumerate(like.first[offset] or ()):
+                    own.setdefault(c, []).append((i, offset, which))
+                if own and record.chunk.count != len(record.calls):
+                    return None
+                for c, others in own.items():
+                    kernel, args, _ = record.calls[c]  # type: ignore[misc]
+                    packed.append((at + c, self.steps[kernel], [a.shape if isinstance(a, Ref) else a for a in args], others))
+                at += record.chunk.count
+                chunks.append(record.chunk)
+            found = []
+            for other, addresses, keeps, moved in zip(like.others, like.addresses, like.keeps, made.moved, strict=True):
+                steps = {}
+                for where, step, args, places in packed:
+                    for i, offset, which in places:
+                        args[i] = other[offset][which]
+                    steps[where] = step(*args)
+                try:
+                    chunk = self.make.repeated(chunks, _rows(moved), numbers, addresses, steps, keeps)
+                except KeyError:  # an array that is none of what the blocks differ in
+                    return None
+                if chunk is None:
+                    return None
+                found.append(chunk)
+                between()
+            made.chunks = found
+        return made.chunks
 
     def __call__(self, record: Record, ends: Sequence[tuple[int, int, int, int]] = ()) -> Any:
         """A record's calls; `ends` are links to outputs."""

@@ -142,7 +142,7 @@ class Segment:
         if found is None:
             # Outside of any lock, which known sizes would wait for; two threads may do it at once, and one result is retained.
             found = self._bind([Spec(a.shape, a.dtype) for a in inputs], values)
-            self.bindings.add(key, found)
+            self.bindings.add(key, found, dispatch.give_way())
             if found.bound is not None and isinstance(key, bytes):
                 self.runner.remember(key, found.bound)
         return Binding(self, found)
@@ -173,7 +173,7 @@ class Segment:
             before = max(traces, key=lambda t: _equal_inputs(t, specs), default=None)
             trace, pack = None, known.weights.pack
             if before is not None:
-                trace = rebind(self.graph, before, specs, values, pack, most, between, variant.kernels)
+                trace = rebind(self.graph, before, specs, values, pack, most, between, variant.kernels, bool(variant.steps))
             if trace is None:
                 before = None
             try:

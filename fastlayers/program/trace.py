@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from .._tuples import NamedTuple
 from ..ir.graph import Graph, Node
 from ..operators import Spec
 from ..operators.builder import ARENA, OUTPUT, AnyCall, Buffer, Call, Ref
+
+if TYPE_CHECKING:
+    from .blocks import Blocks, Copies
 
 __all__ = ["Entry", "Placed", "Plan", "Record", "Repeat", "Route", "Trace", "plain", "settled"]
 
@@ -58,10 +61,10 @@ class Record:
 
     `effects`: (part, whole, offset): buffers that it puts into others. `own`: the buffer that was made for each output. `chunk`:
     the calls as the compiled engine has them. `repeat`: of which other record this is one over other buffers, whose calls are
-    not made before they are asked for (see `program.alike`).
+    not made before they are asked for (see `program.alike`). `refused`: as a builder says it.
     """
 
-    __slots__ = ("_calls", "chunk", "effects", "nbytes", "overs", "own", "placed", "repeat")
+    __slots__ = ("_calls", "chunk", "effects", "nbytes", "overs", "own", "placed", "refused", "repeat")
 
     def __init__(
         self,
@@ -75,6 +78,7 @@ class Record:
     ) -> None:
         self._calls, self.effects, self.overs, self.own, self.nbytes, self.placed = calls, effects, overs, own, nbytes, placed
         self.repeat = repeat
+        self.refused: bool = repeat is not None and repeat.of.refused
         self.chunk: Any = None
 
     @property
@@ -123,6 +127,7 @@ class Route:
         self.inputs: list[int] = []
         self.outputs: list[int] = []
         self.branches = False
+        self.blocks: Blocks | None = None
 
     @cached_property
     def readers(self) -> dict[int, list[int]]:
@@ -157,7 +162,8 @@ class Trace:
     """A graph bound to sizes. What is in lists goes by the indices of values, or of entries. Never changed once it is made.
 
     `fixed`: whether a value is known whatever the sizes. `last`: the copies to outputs. `ends`: of buffers that are outputs, by
-    number, which ones. `fresh`: positions of the records that no earlier trace has.
+    number, which ones. `fresh`: positions of the records that no earlier trace has. `copies`: blocks without records, which are
+    copies of others (see `program.blocks`).
     """
 
     def __init__(
@@ -174,6 +180,12 @@ class Trace:
         self.ends: dict[int, int]
         self.outputs: list[tuple[tuple[int, ...], np.dtype[Any]]]
         self.fresh: Sequence[int]
+        self.copies: Sequence[Copies] = ()
+
+    def expand(self, made: Copies) -> None:
+        """Gives copies their own records."""
+        made.expand(self.route, self.records, self.refs)
+        self.copies = [other for other in self.copies if other is not made]
 
     @property
     def lowered(self) -> list[Record]:

@@ -40,15 +40,17 @@ cdef struct Link:
     int64_t kind, a, b, offset
 
 
-# The calls of one node. Immutable; shared by all programs in which nothing about the node differs.
+# The calls of one node, or of several. Immutable; shared by all programs in which nothing about the node differs.
 cdef class Chunk:
     cdef Native *steps
     cdef Place *places
     cdef Link *links
-    cdef int count, total, linked
+    cdef readonly int count
+    cdef int total, linked
     cdef double work, longest
     cdef bint python, loops
     cdef list given     # the step of each call
+    cdef list counts    # of several nodes: how many steps each has; else None
     cdef object keep    # what constants point into
     cdef int64_t nbytes
     cdef Ledger ledger

@@ -13,13 +13,26 @@ from ._step cimport Step
 
 cdef enum:
     ALIGN = 64
-    MOST_MOVED = 32 # buffers of a repeated chunk
+    MOST_MOVED = 64 # buffers of repeated chunks
     OBJECTS = 400   # bytes that a step and what belongs to it take, about
 
 
 @cython.final
 cdef class Ledger:
     """Counts the bytes that programs take."""
+
+
+cdef struct Moved:
+    int64_t old, new, space, offset
+
+
+cdef Moved *find(Moved *table, int count, int64_t key) noexcept nogil:
+    """The row of a buffer; NULL if there is none."""
+    cdef int i
+    for i in range(count):
+        if table[i].old == key:
+            return table + i
+    return NULL
 
 
 @cython.final
@@ -69,40 +82,78 @@ cdef class Chunk:
             i += 1
         self.count_bytes(nbytes)
 
-    def repeated(self, list moved, list links):
-        """The same calls over other buffers, with other links. `moved`: (old, new, space, offset) each: a buffer's number, or of an
-        input -space, then the new one's number, its space, and how many bytes further on the array is."""
-        cdef Chunk made
-        cdef int64_t[MOST_MOVED][4] table
-        cdef int i, j, count = len(moved)
-        cdef int64_t key
+    @staticmethod
+    def repeated(list chunks, list moved, numbers, dict constants, dict steps, object keep):
+        """The calls of these chunks over other buffers, as one chunk; None if there are too many buffers.
+
+        `moved`: (old, new, space, offset) each: a buffer's number, or of an input -space, then the new one's number, its space, and how many
+        bytes further on the array is; `numbers` gives those of all others. `constants`: other addresses, by those that the chunks have, None for
+        the same. `steps`: other steps, by their positions."""
+        cdef Chunk chunk = chunks[0], made = Chunk.__new__(Chunk, [], [], keep, chunk.ledger, 0)
+        cdef Moved[MOST_MOVED] table
+        cdef Moved *row
+        cdef int i, count = len(moved), linked = 0
         cdef Place *to
+        cdef Link *link
+        cdef Native *native
+        cdef Step step
         if count > MOST_MOVED:
             return None
-        made = Chunk.__new__(Chunk, [], links, self.keep, self.ledger, 0)
         for i in range(count):
-            table[i][0], table[i][1], table[i][2], table[i][3] = moved[i]
+            table[i].old, table[i].new, table[i].space, table[i].offset = moved[i]
+        for item in chunks:
+            chunk = item
+            made.count, made.total, linked = made.count + chunk.count, made.total + chunk.total, linked + chunk.linked
         release(made.steps)
         release(made.places)
-        made.steps = made.places = NULL
-        made.steps = <Native *>need((self.count + 1) * sizeof(Native), "load")
-        made.places = <Place *>need((self.total + 1) * sizeof(Place), "load")
-        memcpy(made.steps, self.steps, self.count * sizeof(Native))
-        memcpy(made.places, self.places, self.total * sizeof(Place))
-        made.count, made.total, made.given = self.count, self.total, self.given
-        made.work, made.longest, made.python, made.loops = self.work, self.longest, self.python, self.loops
-        for i in range(self.total):
-            to = made.places + i
-            if to.space == CONSTANT or to.space < 0:
-                continue
-            key = to.number if to.space == ARENA else -<int64_t>to.space
-            for j in range(count):
-                if table[j][0] == key:
-                    to.number, to.space = table[j][1], <int32_t>table[j][2]
-                    to.offset += table[j][3]
-                    break
-            else:
-                raise RuntimeError("a buffer that was not moved")
+        release(made.links)
+        made.steps, made.places, made.links = NULL, NULL, NULL
+        made.steps = <Native *>need((made.count + 1) * sizeof(Native), "load")
+        made.places = <Place *>need((made.total + 1) * sizeof(Place), "load")
+        made.links = <Link *>need((linked + 1) * sizeof(Link), "load")
+        made.count = made.total = 0
+        if len(chunks) > 1:
+            made.counts = []
+        for item in chunks:
+            chunk = item
+            for i in range(chunk.count):
+                native = made.steps + made.count + i
+                native[0] = chunk.steps[i]
+                native.first += made.total
+            for i in range(chunk.total):
+                to = made.places + made.total + i
+                to[0] = chunk.places[i]
+                if to.space == CONSTANT:
+                    if constants is not None:
+                        to.offset = constants[to.offset]
+                elif to.space >= 0:
+                    row = find(table, count, to.number if to.space == ARENA else -<int64_t>to.space)
+                    if row == NULL:
+                        if count == MOST_MOVED or to.space != ARENA:
+                            return None
+                        row = table + count
+                        row.old, row.new, row.space, row.offset = to.number, next(numbers), ARENA, 0
+                        count += 1
+                    to.number, to.space = row.new, <int32_t>row.space
+                    to.offset += row.offset
+            for i in range(chunk.linked):
+                link = made.links + made.linked
+                link[0] = chunk.links[i]
+                row = find(table, count, link.a)
+                if row != NULL:
+                    link.a = row.new
+                    row = find(table, count, link.b)
+                if row != NULL:
+                    link.b = row.new
+                    made.linked += 1
+            made.count, made.total = made.count + chunk.count, made.total + chunk.total
+            made.given.extend(chunk.given)
+            made.work, made.longest = made.work + chunk.work, max(made.longest, chunk.longest)
+            if made.counts is not None:
+                made.counts.append(chunk.count)
+        for position, given in steps.items():
+            step, i = given, position
+            made.steps[i].run, made.steps[i].plan, made.given[i] = step.run, step.plan, given
         made.count_bytes(0)
         return made
 

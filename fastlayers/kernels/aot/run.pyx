@@ -82,10 +82,10 @@ cdef class Bound:
         every output None, or the axis whose size a run counts, and the counter."""
         cdef int i, j, total = 0
         self.inputs, self.outputs, self.chunks, self.given, self.ledger = inputs, len(outputs), chunks, [], ledger
-        self.out_specs, self.most, self.rounds, self.counts = outputs, most, rounds, [(<Chunk?>item).count for item in chunks]
+        self.out_specs, self.most, self.rounds, self.counts = outputs, most, rounds, []
         for item in chunks:
-            self.count += (<Chunk?>item).count
-            total += (<Chunk>item).total
+            self.counts += (<Chunk?>item).counts or [(<Chunk>item).count]
+            self.count, total = self.count + (<Chunk>item).count, total + (<Chunk>item).total
         self.nbytes = nbytes + 1000 + self.count * <int64_t>(sizeof(Native) + 16) + total * <int64_t>sizeof(Operand) + self.outputs * <int64_t>(MOST_AXES * sizeof(cnp.npy_intp) + 300)
         self.steps = <Native *>alloc((self.count + 1) * sizeof(Native))
         self.operands = <Operand *>alloc((total + 1) * sizeof(Operand))

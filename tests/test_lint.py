@@ -18,7 +18,7 @@ from tests.source import text_of, tree_of
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "fastlayers"
 PYTHON = sorted(PACKAGE.rglob("*.py"))
-CYTHON = sorted([*PACKAGE.rglob("*.pyx"), *PACKAGE.rglob("*.pxd")])
+CYTHON = sorted([*PACKAGE.rglob("*.pyx"), *PACKAGE.rglob("*.pxd"), *PACKAGE.glob("kernels/aot/*.pxi")])
 C = sorted((PACKAGE / "kernels" / "aot" / "csrc").iterdir())
 TESTS = sorted(
     [*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py"), *(ROOT / "codegen").rglob("*.py"), ROOT / "setup.py"]

@@ -24,6 +24,13 @@ def module(stub: Path) -> Any:
     return importlib.import_module(f"fastlayers.kernels.aot.{stub.stem}")
 
 
+def text_of(stub: Path) -> str:
+    """The source of a module, with the files of this folder that it includes."""
+    source = stub.with_suffix(".pyx").read_text(encoding="utf-8")
+    names = re.findall(r'^include "(\w+\.pxi)"', source, flags=re.MULTILINE)
+    return source + "".join((AOT / name).read_text(encoding="utf-8") for name in names)
+
+
 def arguments(function: ast.FunctionDef) -> list[str]:
     """Names, with "=" after those that have a default, and "*" before those that take any number."""
     given, defaults = function.args.args, len(function.args.defaults)
@@ -44,7 +51,7 @@ def declared(stub: Path) -> tuple[dict[str, ast.FunctionDef], dict[str, ast.Clas
 
 @stubs
 def test_every_public_name_is_there_and_no_other(stub: Path) -> None:
-    source = stub.with_suffix(".pyx").read_text(encoding="utf-8")
+    source = text_of(stub)
     functions, classes = declared(stub)
     assert set(functions) == set(re.findall(r"^def ([a-z]\w*)\(", source, flags=re.MULTILINE))
     assert set(classes) == set(re.findall(r"^cdef class ([A-Z]\w*)", source, flags=re.MULTILINE))
@@ -58,7 +65,7 @@ def test_functions_have_these_arguments(stub: Path) -> None:
 
 @stubs
 def test_classes_have_these_methods_and_attributes(stub: Path) -> None:
-    source = stub.with_suffix(".pyx").read_text(encoding="utf-8")
+    source = text_of(stub)
     for name, node in declared(stub)[1].items():
         made = getattr(module(stub), name)
         methods = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}

@@ -6,6 +6,7 @@ With a seed the values are those of numpy's ``RandomState(seed)``, as in onnx's 
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,28 @@ __all__: list[str] = []
 Arrays = tuple[np.ndarray, ...]
 
 
-def _state(n: View) -> np.random.RandomState:
-    """Values that no other call has, or those of the seed."""
+_own: tuple[int, np.random.Generator] | None = None  # the process, whose children need others, and what it draws from
+
+
+def _draw(n: View, kind: str, shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+    """Numbers of a "normal" or "uniform" distribution that no other call has, or those of the seed."""
+    global _own
     seed = n.get("seed")
     if seed is None or (isinstance(seed, float) and math.isnan(seed)):
-        return np.random.RandomState()
+        if _own is None or _own[0] != os.getpid():
+            _own = os.getpid(), np.random.Generator(np.random.SFC64())
+        generator = _own[1]  # of any number of threads at once
+        return generator.standard_normal(shape, dtype) if kind == "normal" else generator.random(shape, dtype)
     # Any number is a seed; usual ones are whole.
-    return np.random.RandomState(int(seed) % (1 << 32) if math.isfinite(seed) else int(seed > 0))
+    state = np.random.RandomState(int(seed) % (1 << 32) if math.isfinite(seed) else int(seed > 0))
+    return np.asarray(state.standard_normal(shape) if kind == "normal" else state.random_sample(shape))
 
 
 def _made(n: View, numbers: np.ndarray, default: np.dtype[Any]) -> Arrays:
     number = n.get("dtype")
     if number in NARROW:
         return (narrowed(numbers, number),)
-    return (np.asarray(numbers).astype(_dtype(n, default)),)
+    return (np.asarray(numbers).astype(_dtype(n, default), copy=False),)
 
 
 def _dtype(n: View, default: np.dtype[Any]) -> np.dtype[Any]:
@@ -58,13 +67,19 @@ def _floats(n: View, spec: Spec) -> list[Spec]:
     return [spec]
 
 
-def _normal(n: View, shape: tuple[int, ...]) -> np.ndarray:
-    return np.asarray(_state(n).standard_normal(shape) * n.get("scale", 1.0) + n.get("mean", 0.0))
+def _normal(n: View, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    scale, mean, drawn = n.get("scale", 1.0), n.get("mean", 0.0), _draw(n, "normal", shape, dtype)
+    return drawn if scale == 1 and mean == 0 else np.asarray(drawn * scale + mean)
 
 
-def _uniform(n: View, shape: tuple[int, ...]) -> np.ndarray:
-    low, high = n.get("low", 0.0), n.get("high", 1.0)
-    return np.asarray(_state(n).random_sample(shape) * (high - low) + low)
+def _uniform(n: View, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    low, high, drawn = n.get("low", 0.0), n.get("high", 1.0), _draw(n, "uniform", shape, dtype)
+    return drawn if low == 0 and high == 1 else np.asarray(drawn * (high - low) + low)
+
+
+def _drawn(n: View, function: Any, shape: tuple[int, ...], default: np.dtype[Any]) -> Arrays:
+    single = n.get("dtype") not in NARROW and _dtype(n, default) == F32
+    return _made(n, function(n, shape, np.float32 if single else np.float64), default)
 
 
 F32 = np.dtype(np.float32)
@@ -72,10 +87,10 @@ RANDOM = Traits(volatile=True)
 for _name, _function in {"RandomNormal": _normal, "RandomUniform": _uniform}.items():
 
     def _run(n: View, function: Any = _function) -> Arrays:
-        return _made(n, function(n, _shape(n)), F32)
+        return _drawn(n, function, _shape(n), F32)
 
     def _like_run(n: View, x: np.ndarray, function: Any = _function) -> Arrays:
-        return _made(n, function(n, n.sizes(0)), n.spec(0).dtype)
+        return _drawn(n, function, n.sizes(0), n.spec(0).dtype)
 
     register(_name, lambda n: _floats(n, Spec(_shape(n), _dtype(n, F32))), _run, traits=RANDOM)
     register(f"{_name}Like", lambda n: _floats(n, like(n.spec(0), _dtype(n, n.spec(0).dtype))), _like_run, traits=RANDOM)
@@ -92,7 +107,7 @@ def _bernoulli_infer(n: View) -> list[Spec]:
 def _bernoulli_run(n: View, x: np.ndarray) -> Arrays:
     if not ((x >= 0) & (x <= 1)).all():
         raise n.fail("x has values that are no probabilities: expected 0 to 1")
-    return _made(n, _state(n).random_sample(x.shape) < x, x.dtype)
+    return _made(n, _draw(n, "uniform", x.shape) < x, x.dtype)
 
 
 def _multinomial_infer(n: View) -> list[Spec]:
@@ -111,7 +126,7 @@ def _multinomial_run(n: View, x: np.ndarray) -> Arrays:
     y = x.astype(np.float64)
     share = np.exp(y - y.max(axis=1, keepdims=True))
     total = np.cumsum(share, axis=1)
-    picks = _state(n).random_sample((len(x), n.get("sample_size", 1))) * total[:, -1:]
+    picks = _draw(n, "uniform", (len(x), n.get("sample_size", 1))) * total[:, -1:]
     found = [np.searchsorted(row, pick, side="right") for row, pick in zip(total, picks, strict=True)]
     made = np.minimum(np.array(found, np.int64).reshape(picks.shape), x.shape[1] - 1)
     return (made.astype(spec.dtype),)
@@ -135,7 +150,7 @@ def _dropout_run(n: View, x: np.ndarray, ratio: np.ndarray | None = None, traini
         raise n.fail(f"ratio is {share}: expected from 0 to less than 1")
     if training is None or not training.any() or not share:
         return x, np.ones(x.shape, BOOL)
-    kept = _state(n).random_sample(x.shape) >= share
+    kept = _draw(n, "uniform", x.shape) >= share
     y = wide(x)
     return np.where(kept, y * y.dtype.type(1 / (1 - share)), y.dtype.type(0)).astype(x.dtype, copy=False), kept
 

@@ -7,74 +7,38 @@ runs a graph. A `Meter` counts iterations and what grows with them, so that no f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .._deadline import check
-from ..errors import Error, FormatError, LimitError
+from ..errors import Error, FormatError
 from ..ir.graph import Graph, Node
-from ._base import MAX_ROUNDS, OPERATORS, Spec, View
+from ._base import OPERATORS, Spec, View
+from .meter import Meter
 
 if TYPE_CHECKING:
     from .sequence import Anything
 
-__all__ = ["CONTROL", "Bodies", "Meter", "check_bodies", "inferred"]
+__all__ = ["CONTROL", "Bodies", "Ready", "check_bodies", "inferred"]
 
-# Bytes that the results of loops which grow with every round, and what a loop carries, may take in one run, if nothing else was
-# said.
-MOST_BYTES = 1 << 32
-# Graphs in graphs that run at once.
-DEEPEST = 32
+ENDLESS = 2**63 - 1
 
 
-class Meter:
-    """Remaining budget of one run of a model: its loops all together do `iterations` of `most`."""
+class Ready(Protocol):
+    """A graph that runs again and again."""
 
-    __slots__ = ("_bytes", "_depth", "_left", "most", "rounds")
+    def __call__(self, values: Sequence[Anything]) -> list[Anything]:
+        """The graph's outputs for its inputs."""
 
-    def __init__(self, rounds: int = MAX_ROUNDS, most: int | None = None) -> None:
-        self.most = self.rounds = rounds
-        self._bytes = self._left = MOST_BYTES if most is None else most
-        self._depth = 0
-
-    def round(self, n: View) -> None:
-        """Counts one iteration of a loop."""
-        check()
-        self.rounds -= 1
-        if self.rounds < 0:
-            raise LimitError(
-                f"{n.where}: its loop, with all others of this run, takes more than {self.most} iterations: "
-                "pass a larger max_rounds to load if the model is to be trusted"
-            )
-
-    def keep(self, n: View, count: int) -> None:
-        """Counts bytes that a loop has added to what it will return."""
-        self._left -= count
-        if self._left < 0:
-            raise LimitError(f"{n.where}: what its iterations have made takes more than {self._bytes} bytes")
-
-    def carried(self, n: View, values: Sequence[Anything]) -> None:
-        """Checks what a loop hands to its next iteration."""
-        if sum(v.nbytes for v in values if isinstance(v, np.ndarray)) > self._bytes:  # lists are counted as they grow
-            raise LimitError(f"{n.where}: hands more than {self._bytes} bytes from one iteration to the next")
-
-    @contextmanager
-    def within(self, n: View) -> Iterator[None]:
-        """Meanwhile a graph in a graph runs."""
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise LimitError(f"{n.where}: graphs are in graphs more than {DEEPEST} deep")
-        yield
-        self._depth -= 1
+    def rounds(self, given: list[Anything], parts: list[list[np.ndarray]], at: int, most: int, n: View) -> tuple[int, Any]:
+        """As many iterations of a loop as need no look at what is between them; see `kernels.aot.run.Runner`."""
 
 
 class Bodies(Protocol):
     """Runs the graphs among a node's attributes."""
 
-    def ready(self, graph: Graph) -> Callable[[Sequence[Anything]], list[Anything]]:
+    def ready(self, graph: Graph) -> Ready:
         """Returns the function that computes the graph's outputs from its inputs; to be used for as long as the node runs."""
 
     def specs(self, graph: Graph, values: Sequence[Anything]) -> list[Spec]:
@@ -161,27 +125,38 @@ def loop_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) 
         raise n.fail("its number of iterations is not a single integer")
     most = None if count is None else int(count.reshape(-1)[0])
     going = condition is None or _truth(n, condition, "its condition")
-    vectors = [v.shape is not None and len(v.shape) == 1 for v in body.inputs[:2]]
+    numbered, asked = (int(v.shape is not None and len(v.shape) == 1) for v in body.inputs[:2])
     grown = _Grown(n, len(body.outputs) - 1 - len(carried), meter)
     run = bodies.ready(body)
-    i = 0
-    goes = np.array([going] if vectors[1] else going)  # as it is before the first: there is no other round unless it is true
-
-    def given() -> list[Anything]:
-        return [np.array([i] if vectors[0] else i, np.int64), goes, *carried]
-
+    given = [np.array(0, np.int64, ndmin=numbered), np.array(going, ndmin=asked), *carried]
+    i, states = 0, 1 + len(carried)
     while going and (most is None or i < most):
-        meter.round(n)
-        results = run(given())
+        count, results = run.rounds(given, grown.parts, i, ENDLESS if most is None else most, n)
+        i += count
+        if count:
+            grown.keep(count - (results is not None))
+        if results is None:
+            going = bool(given[1].item())
+            if not going or i == most:
+                break
+            meter.round(n)
+            given[0] = np.array(i, np.int64, ndmin=numbered)
+            results = run(given)
+            i += 1
         going = _truth(n, results[0], "its condition after a round")
-        grown.add(results[1 + len(carried) :])
-        carried = results[1 : 1 + len(carried)]
-        if carried:
-            meter.carried(n, carried)
-        i += 1
+        grown.add(results[states:])
+        given[2:] = results[1:states]
+        if states > 1:
+            meter.carried(n, given[2:])
     if i:
-        return [*carried, *(np.stack(parts) for parts in grown.parts)]
-    return [*carried, *_without_rounds(bodies.specs(body, given())[1 + len(carried) :])]
+        return [*given[2:], *map(_stacked, grown.parts)]
+    return [*given[2:], *_without_rounds(bodies.specs(body, given)[states:])]
+
+
+def _stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Parts of one shape along a new first axis."""
+    shape = parts[0].shape
+    return np.concatenate(parts).reshape(len(parts), *shape) if shape else np.stack(parts)
 
 
 class _Grown:
@@ -191,7 +166,13 @@ class _Grown:
         self.n, self.meter = n, meter
         self.parts: list[list[np.ndarray]] = [[] for _ in range(count)]
 
+    def keep(self, count: int) -> None:
+        """Counts parts that have been added to every result."""
+        if count:
+            self.meter.keep(self.n, count * sum(parts[0].nbytes for parts in self.parts))
+
     def add(self, values: Sequence[Anything]) -> None:
+        """Adds a part to every result."""
         for parts, value in zip(self.parts, values, strict=True):
             if not isinstance(value, np.ndarray):
                 raise self.n.wrong_dtype("a part of a result that grows with the iterations is not an array")
@@ -240,7 +221,7 @@ def scan_run(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) 
                 whole[b, : len(part)] = part
             results.append(whole)
         else:
-            results.append(np.stack(parts))
+            results.append(_stacked(parts))
     return results
 
 
@@ -279,7 +260,7 @@ def _scan(n: View, values: Sequence[Anything], bodies: Bodies, meter: Meter) -> 
     out_axes = _listed(n, "scan_output_axes", len(grown.parts))
     reverse = _listed(n, "scan_output_directions", len(grown.parts), 2)
     if length:
-        made = [np.stack(parts[::-1] if back else parts) for parts, back in zip(grown.parts, reverse, strict=True)]
+        made = [_stacked(parts[::-1] if back else parts) for parts, back in zip(grown.parts, reverse, strict=True)]
     else:
         empty = [np.zeros(x.shape[1:], x.dtype) for x in scanned]
         made = _without_rounds(bodies.specs(body, [*carried, *empty])[states:])

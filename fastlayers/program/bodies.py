@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,8 @@ class Body:
         inputs = (*graph.inputs, *(Value(name, None, UNTOLD) for name in self.captured))
         self.graph = Graph(inputs, graph.outputs, graph.nodes, own, graph.values)
         self._forms: OrderedDict[tuple[Kind, ...], Form] = OrderedDict()
+        self.recent: tuple[tuple[Kind, ...], Segment | None, list[int | np.ndarray]] = ((), None, [])  # the form that ran last
+        self.laid: Any = None  # and its segments in a loop (`stages.Laid`)
 
     @property
     def forms(self) -> list[Form]:

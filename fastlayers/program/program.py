@@ -10,7 +10,6 @@ import numpy as np
 
 from .._held import held_by
 from .._locks import Lock
-from ..errors import LimitError
 from ..ir.graph import Graph, Node, captured
 from ..kernels.dispatch import Variant
 from ..operators import MAX_ROUNDS, traits_of
@@ -20,12 +19,13 @@ from .binder import Prepare
 from .bodies import Bodies
 from .branches import Branches
 from .known import Known
-from .memory import LARGEST
-from .segment import Binding, Segment
+from .memory import LARGEST, counted
+from .plain import fresh
+from .segment import Segment
 from .weights import Weights
 
 if TYPE_CHECKING:
-    from ..operators.control import Meter
+    from ..operators.meter import Meter
     from .stages import Stages
 
 __all__ = ["Program"]
@@ -78,7 +78,7 @@ class Program(Segment):
         weights, branches = Weights(variant, lock, graph, stored), Branches(optimize, lock)
         super().__init__(graph, Known(variant, native, rounds, most, lock, weights, branches, nest, gpu), by_value)
         self.pack, self.adopt = weights.pack, weights.adopt
-        self.made_stages: Stages | None = None
+        self.made_stages: Stages | None
         self.grown: Segment | None = None  # the graph over caches that grow (see `caches`)
         held_by(self)
 
@@ -95,10 +95,7 @@ class Program(Segment):
 
     def in_stages(self, values: Sequence[Any], meter: Meter, threads: int = 0) -> Sequence[Any]:
         """The outputs for arrays, lists and None whose sizes do not settle everything."""
-        try:
-            return (self.made_stages or self.stages).run(values, meter, threads)
-        except RecursionError:
-            raise LimitError("run: subgraphs are nested too deeply: the stack is exhausted") from None
+        return (self.made_stages or self.stages).run(values, meter, threads)
 
     def again(self, feeds: Any, threads: int) -> Sequence[Any] | None:
         """The outputs for a dict of plain arrays of sizes that have run in stages before; None for all else."""
@@ -114,7 +111,14 @@ class Program(Segment):
         values = [feeds.get(value.name) for value in inputs]
         key = self.runner.key(values, True)
         kept = None if key is None else self.bindings.get(key)
-        return Binding(self, kept).run(values, None, threads) if kept is not None and kept.staged else None
+        if kept is None or not kept.staged:
+            return None
+        stages, env, meter = self.made_stages, dict(feeds), self.meter()
+        at = stages.begin(env, meter, threads)
+        if at == len(stages.graph.nodes) and stages.makes:
+            return [env[value.name] for value in stages.graph.outputs]
+        with self.variant.bound(), counted(self.known.most):
+            return fresh(stages.go_on(env, at, meter, threads), values)
 
     def whole_graph(self) -> Graph:
         """The graph with every branch that has been taken in the form in which it runs, if that is the only one that it can

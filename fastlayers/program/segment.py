@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..ir.graph import Graph
 from ..kernels import dispatch
 from ..operators import Spec
 from ..operators.builder import Call, PythonCall
+from ..operators.meter import Meter
 from .binder import Interpret, bind, check_total, plan, rebind, value_inputs
 from .bindings import LARGEST_KEY, Bindings, Kept, keeping
 from .compiled import bound, native
@@ -20,9 +21,6 @@ from .known import Known
 from .memory import counted
 from .steps import ways
 from .trace import Plan, Trace
-
-if TYPE_CHECKING:
-    from ..operators.control import Meter
 
 __all__ = ["Binding", "Segment"]
 
@@ -112,6 +110,7 @@ class Segment:
         self._lists = any(value.kind != "tensor" for value in graph.inputs)
         self._traces: tuple[Trace, ...] = ()  # of the bindings that were made last, the newest first
         self.runner: Any = None
+        self.made_stages: Any = None
         ledger = None
         if self.variant.steps:
             from ..kernels.aot import Ledger
@@ -237,8 +236,6 @@ class Segment:
 
     def meter(self) -> Meter:
         """The limits of one run, with what is used of them."""
-        from ..operators.control import Meter
-
         return Meter(self.known.rounds, self.known.most)
 
     def evaluate(self, values: Sequence[Any], meter: Meter, threads: int = 0) -> Sequence[Any]:

@@ -16,18 +16,19 @@ import numpy as np
 
 from .._deadline import check
 from .._tuples import NamedTuple
-from ..errors import Error, ShapeError, ours
+from ..errors import Error, LimitError, ShapeError, ours
 from ..ir.graph import Graph, Value, captured
 from ..operators import FLOAT32, Spec, View, traits_of
-from ..operators.control import CONTROL, Meter, inferred
+from ..operators.control import CONTROL, inferred
 from ..operators.families import NESTED, SIZED
+from ..operators.meter import Meter
 from ..operators.reference import run_operator
 from ..operators.sequence import SEQUENCES, Anything
-from .bodies import UNTOLD, Bodies, Body, Kind, kind_of, through
+from .bodies import UNTOLD, Bodies, Body, kind_of, through
 from .interpret import run_node
 from .known import Known
 from .order import by_levels
-from .segment import Binding, Segment
+from .segment import Segment
 
 __all__ = ["Stages"]
 
@@ -59,6 +60,7 @@ class Stages:
         }
         self._reads = [{name for name in node.inputs if name} | captured(node) for node in graph.nodes]
         kept = {v.name for v in graph.outputs}
+        self.makes = len(kept) == len(graph.outputs) and kept <= {name for node in graph.nodes for name in node.outputs}
         self._last = {name: i for i, names in enumerate(self._reads) for name in names if name not in kept}
         self._wanted = kept | self._last.keys()
         self._seen: dict[int, tuple[list[Any], list[Spec | None]]] = {}  # inputs of a cut that counts: sizes, and specs
@@ -73,17 +75,38 @@ class Stages:
 
     def run(self, values: Sequence[Anything], meter: Meter, threads: int = 0) -> list[Anything]:
         """The graph's outputs; they may share memory with the inputs, with constants and with each other."""
-        env: dict[str, Anything] = {v.name: value for v, value in zip(self.graph.inputs, values, strict=True)}
-        at, count = 0, len(self.graph.nodes)
+        return self.go_on({v.name: value for v, value in zip(self.graph.inputs, values, strict=True)}, 0, meter, threads)
+
+    def go_on(self, env: dict[str, Anything], at: int, meter: Meter, threads: int) -> list[Anything]:
+        """The same, from a node on, with the values that are needed from there on."""
+        count = len(self.graph.nodes)
         try:
             while at < count:
                 check()
                 at = (self._single if at in self.cuts else self._stretch)(at, env, meter, threads)
             return [self._value(env, v.name) for v in self.graph.outputs]
+        except RecursionError:
+            raise LimitError("run: subgraphs are nested too deeply: the stack is exhausted") from None
         except KeyError as error:  # a node gives fewer results than it has names
             if isinstance(error, Error):
                 raise
             raise ShapeError(f"run: no node gives a value for {error}") from error
+
+    def begin(self, env: dict[str, Anything], meter: Meter, threads: int) -> int:
+        """Runs the segments before the first node that needs more than a look at sizes; returns where. `env`: the inputs."""
+        at = 0
+        while (part := self.parts.get(at)) is not None and part.program.runner.step(env, part.done, threads, meter):
+            part.program.hits += 1
+            at = part.stop
+        return at
+
+    def steps(self) -> list[tuple[int, Segment]]:
+        """Its segments, and where they begin, if it has nothing else; empty if it has, or did not run yet."""
+        at, found = 0, []
+        while (part := self.parts.get(at)) is not None:
+            found.append((at, part.program))
+            at = part.stop
+        return found if at == len(self.graph.nodes) else []
 
     def body(self, graph: Graph) -> Body:
         """A graph among a node's attributes, made ready once."""
@@ -100,10 +123,9 @@ class Stages:
         if part is None:
             return at
         quick = part.program.runner
-        made = None if quick is None else quick.call(tuple([env[name] for name in part.inputs]), threads, meter)
-        if made is not None:
+        if quick is not None and quick.step(env, part.done, threads, meter):
             part.program.hits += 1
-            return self._after(part, made, env)
+            return part.stop
         arrays = []
         for name in part.inputs:
             array = env[name]
@@ -206,8 +228,10 @@ class Stages:
             with ours(lambda: view.where):
                 made = _sequence(view, values, meter)
         elif node.op in CONTROL:
-            with ours(lambda: view.where), meter.within(view):
+            meter.enter(view)
+            with ours(lambda: view.where):
                 made = CONTROL[node.op](view, values, _Around(self, env, meter, threads), meter)
+            meter.leave()
         elif all(name is None or isinstance(v, np.ndarray) for name, v in zip(node.inputs, values, strict=True)):
             known, constants, traits = self.known, self.graph.constants, traits_of(node.op)
             fixed = [name in constants for name in node.inputs]
@@ -245,41 +269,10 @@ class _Around:
     def __init__(self, stages: Stages, env: Mapping[str, Anything], meter: Meter, threads: int) -> None:
         self.stages, self.env, self.meter, self.threads = stages, env, meter, threads
 
-    def ready(self, graph: Graph) -> Callable[[Sequence[Anything]], list[Anything]]:
+    def ready(self, graph: Graph) -> _Ready:
         """A function that gives the graph's outputs for its inputs."""
         body = self.stages.body(graph)
-        around = [self.env[name] for name in body.captured]
-        meter, threads = self.meter, self.threads
-        last: Any = None
-        kinds: tuple[Kind, ...] = ()
-        program: Segment
-        binding: Binding
-        handed: list[int | np.ndarray]
-
-        def run(values: Sequence[Anything]) -> list[Anything]:
-            # Most iterations are like the one before: then there is nothing to look up.
-            nonlocal last, kinds, program, binding, handed
-            given = [*values, *around]
-            key = [(v.shape, v.dtype) if isinstance(v, np.ndarray) and v.flags.c_contiguous else None for v in given]
-            if key != last:
-                last = None
-                kinds = tuple(map(kind_of, given))
-                program, handed = body.form(kinds)
-                if None in key or not program.graph.outputs:
-                    return through(handed, given, program.evaluate(given, meter, threads) if program.graph.outputs else ())
-                binding, last = program.binding(given), key
-            elif program.by_value:
-                made = None if program.runner is None else program.runner.call(tuple(given), threads, meter)
-                if made is not None:
-                    program.hits += 1
-                    return through(handed, given, made)
-                program, handed = body.missed(kinds, program)
-                binding = program.binding(given)
-            if binding.staged:
-                return through(handed, given, program.in_stages(given, meter, threads))
-            return through(handed, given, binding.run(given, None, threads, meter))
-
-        return run
+        return _Ready(body, [self.env[name] for name in body.captured], self.meter, self.threads)
 
     def specs(self, graph: Graph, values: Sequence[Anything]) -> list[Spec]:
         """Specs of the outputs, as the rules, or else the file, have them."""
@@ -290,3 +283,78 @@ class _Around:
         found = inferred(body.graph, known)
         told = (Spec(v.shape, FLOAT32 if v.dtype == UNTOLD else v.dtype) for v in graph.outputs)
         return [declared if spec is None or spec.shape is None else spec for spec, declared in zip(found, told, strict=True)]
+
+
+class _Ready:
+    """A body with the values around it. What the last run was bound to is tried first."""
+
+    def __init__(self, body: Body, around: list[Anything], meter: Meter, threads: int) -> None:
+        self.body, self.around, self.meter, self.threads = body, around, meter, threads
+        self.kinds, self.program, self.handed = body.recent
+
+    def __call__(self, values: Sequence[Anything]) -> list[Anything]:
+        body, meter, threads = self.body, self.meter, self.threads
+        given = [*values, *self.around]
+        program, handed = self.program, self.handed
+        made: Sequence[Anything] | None
+        if program is not None and program.runner is not None:
+            made = program.runner.call(tuple(given), threads, meter)
+            if made is not None:
+                program.hits += 1
+                return through(handed, given, made)
+        kinds = tuple(map(kind_of, given))
+        if program is None or kinds != self.kinds:
+            program, handed = body.form(kinds)
+        elif program.by_value:
+            program, handed = body.missed(kinds, program)
+        self.kinds, self.program, self.handed = body.recent = kinds, program, handed
+        return through(handed, given, program.evaluate(given, meter, threads) if program.graph.outputs else ())
+
+    def rounds(self, given: list[Anything], parts: list[list[np.ndarray]], at: int, most: int, n: View) -> tuple[int, Any]:
+        """Iterations of a loop that ran before, and the results of the last one if they are not among `given` and `parts` yet;
+        see `kernels.aot.run.rounds`. `given`: without the values around it.
+        """
+        program, meter, threads = self.program, self.meter, self.threads
+        if program is None or program.runner is None:
+            return 0, None
+        stages: Stages | None = None if program.hits else program.made_stages
+        found = [(0, program)] if stages is None else stages.steps()
+        if not found:
+            return 0, None
+        if self.body.laid is None or self.body.laid.found != found:
+            self.body.laid = _laid(program, found, self.handed)
+        rounds, _, runners, names, handed, constants = self.body.laid
+        env: dict[Any, Any] = {**dict(zip(names, (*given, *self.around), strict=True)), **constants}
+        own = names[: len(given)]
+        count, results, step = rounds(runners, own, env, handed, parts, at, most, threads, meter, n)
+        for _, segment in found:
+            segment.hits += count
+        given[:] = [env[name] for name in own]
+        if step >= 0:
+            count += 1
+            if stages is None:
+                results = self(given)
+            else:
+                results = through(self.handed, [*given, *self.around], stages.go_on(env, found[step][0], meter, threads))
+        return count, results
+
+
+class _Laid(NamedTuple):
+    """The segments of a body as `kernels.aot.run.rounds` takes them."""
+
+    rounds: Callable[..., Any]
+    found: list[tuple[int, Segment]]
+    runners: list[Any]
+    names: list[str]
+    handed: list[Any]
+    constants: dict[int, np.ndarray]
+
+
+def _laid(program: Segment, found: list[tuple[int, Segment]], form: Sequence[int | np.ndarray]) -> _Laid:
+    from ..kernels.aot.run import rounds
+
+    names = [v.name for v in program.graph.inputs]
+    made = iter([v.name for v in program.graph.outputs])
+    constants = {i: source for i, source in enumerate(form) if not isinstance(source, int)}
+    handed = [i if not isinstance(source, int) else next(made) if source < 0 else names[source] for i, source in enumerate(form)]
+    return _Laid(rounds, found, [segment.runner for _, segment in found], names, handed, constants)

@@ -13,7 +13,7 @@ from fastlayers.errors import Error
 from fastlayers.ir.graph import Dim, Graph, Node, Value
 from fastlayers.kernels import dispatch
 from fastlayers.operators import OPERATORS, Spec, View
-from fastlayers.operators.control import Meter
+from fastlayers.operators.meter import Meter
 from fastlayers.operators.reference import run_operator
 from fastlayers.program import Program
 

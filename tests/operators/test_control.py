@@ -11,8 +11,8 @@ import pytest
 
 from fastlayers.errors import DTypeError, FormatError, LimitError, ShapeError
 from fastlayers.kernels import dispatch
-from fastlayers.operators import control
-from fastlayers.operators.control import Meter
+from fastlayers.operators import meter
+from fastlayers.operators.meter import Meter
 from fastlayers.program import Program
 
 from .models import graph, info, model, node, to_graph
@@ -129,7 +129,7 @@ def test_rounds_are_limited() -> None:
 
 
 def test_what_grows_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "MOST_BYTES", 1000)
+    monkeypatch.setattr(meter, "MOST_BYTES", 1000)
     body = [node("Identity", ["v0"], ["v0_out"]), node("Neg", ["v0"], ["s0"])]
     run(loop(body, 1, 1), i64(12), X)
     with pytest.raises(LimitError, match="takes more than 1000 bytes"):
@@ -139,7 +139,7 @@ def test_what_grows_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_depth_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "DEEPEST", 1)
+    monkeypatch.setattr(meter, "DEEPEST", 1)
     monkeypatch.setattr("fastlayers.program.program.DEEPEST", 0)  # all in stages
     inner = graph([node("Identity", ["c2"], ["o"]), node("Neg", ["u"], ["n"])], [info("i2"), info("c2"), info("u")], ["o", "n"])
     with pytest.raises(LimitError, match="more than 1 deep"):

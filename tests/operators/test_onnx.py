@@ -17,7 +17,8 @@ from fastlayers.formats.onnx.schema import NEWEST, OLDEST, UNCHANGED, Schema, sc
 from fastlayers.ir.graph import Node
 from fastlayers.kernels import dispatch
 from fastlayers.operators import OPERATORS, Spec, View
-from fastlayers.operators.control import CONTROL, Meter
+from fastlayers.operators.control import CONTROL
+from fastlayers.operators.meter import Meter
 from fastlayers.operators.reference import run_operator
 from fastlayers.operators.sequence import SEQUENCES
 from fastlayers.operators.shapes import DTYPES

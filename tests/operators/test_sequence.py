@@ -14,7 +14,7 @@ from fastlayers.kernels import dispatch
 from fastlayers.model.model import Model
 from fastlayers.model.specs import OptionalSequenceSpec, OptionalSpec, SequenceSpec
 from fastlayers.operators import View, sequence
-from fastlayers.operators.control import Meter
+from fastlayers.operators.meter import Meter
 from fastlayers.operators.sequence import SEQUENCES
 from fastlayers.ort import NodeArg
 from fastlayers.program import Program
@@ -188,7 +188,7 @@ def test_arithmetic_on_a_list_is_refused() -> None:
 
 
 def test_a_list_that_a_loop_fills_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastlayers.operators import control
+    from fastlayers.operators import meter
 
     body = graph(
         [node("Identity", ["c"], ["c2"]), node("SequenceInsert", ["s", "x"], ["s2"])],
@@ -199,7 +199,7 @@ def test_a_list_that_a_loop_fills_is_limited(monkeypatch: pytest.MonkeyPatch) ->
     main = graph(nodes, [info("m", i64(1)), info("x", A)], [typed("y", "sequence(tensor)")])
     program = Program(to_graph(model(main, 17)), dispatch.variant())
     same(program.evaluate([i64(3), A], Meter())[0], [A, A, A])
-    monkeypatch.setattr(control, "MOST_BYTES", 3 * A.nbytes)
+    monkeypatch.setattr(meter, "MOST_BYTES", 3 * A.nbytes)
     program.evaluate([i64(3), A], Meter())
     with pytest.raises(fl.LimitError, match=r"SequenceInsert \(s2\): what its iterations have made takes more than 144 bytes"):
         program.evaluate([i64(4), A], Meter())

@@ -9,7 +9,8 @@ import numpy as np
 
 from fastlayers.ir.graph import Graph, Node
 from fastlayers.operators import OPERATORS, Spec, View
-from fastlayers.operators.control import CONTROL, Meter
+from fastlayers.operators.control import CONTROL
+from fastlayers.operators.meter import Meter
 from fastlayers.operators.reference import run_operator
 
 __all__ = ["meaning", "node_meaning"]

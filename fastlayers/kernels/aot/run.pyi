@@ -50,6 +50,20 @@ class Runner:
     def forget(self, key: bytes) -> None: ...
     def run(self, feeds: Any) -> dict[str, np.ndarray] | None: ...
     def call(self, arrays: tuple[Any, ...], threads: int = 0, meter: Any = None) -> tuple[np.ndarray, ...] | None: ...
+    def step(self, env: dict[str, Any], done: tuple[str, ...], threads: int, meter: Any) -> bool: ...
+
+def rounds(
+    runners: list[Runner],
+    names: list[str],
+    env: dict[Any, Any],
+    handed: list[Any],
+    parts: list[list[np.ndarray]],
+    at: int,
+    most: int,
+    threads: int,
+    meter: Any,
+    n: Any,
+) -> tuple[int, list[Any] | None, int]: ...
 
 class LayerCalls:
     def __init__(

@@ -38,6 +38,7 @@ cdef enum:
     KEY_ROOM = 2048  # what longer keys bind takes the general path
     PYTHON_WORK = 1000000
     ENDLESS = 1000000000  # of what may run for any time
+    UNCHECKED = 1 << 20  # bytes that iterations may make before somebody compares them with a limit
     RAISED = -3      # what a user's function returns instead of raising
 
 cdef int64_t _ticks = 0
@@ -568,33 +569,25 @@ cdef class Runner:
         bound = self.find(values, bases)
         return None if bound is None else self.finish(bound, bases, arrays, threads, meter)
 
+    cpdef bint step(self, dict env, tuple done, int threads, meter) except -1:
+        """Runs on values by name, which the results join and those of `done` leave. Returns whether it could; see `call`."""
+        cdef void *bases[MOST_BASES]
+        cdef PyObject *values[MOST_BASES]
+        cdef Bound bound
+        cdef int i
+        if self.recent is None:
+            return False
+        for i in range(PyTuple_GET_SIZE(self.names)):
+            values[i] = PyDict_GetItem(env, <object>PyTuple_GET_ITEM(self.names, i))
+        bound = self.find(values, bases)
+        if bound is None:
+            return False
+        results = self.finish(bound, bases, list(env.values()) if bound.python else None, threads, meter)
+        for i in range(bound.outputs):
+            env[<object>PyTuple_GET_ITEM(self.out_names, i)] = <object>PyTuple_GET_ITEM(results, i)
+        for name in done:
+            del env[name]
+        return True
 
-@cython.final
-cdef class LayerCalls:
-    """The fast way into the programs of a recurrent layer, by how many arrays they take, while `module.generation` is what it was. `pair`:
-    a state is two arrays; `both`: so is the output; `whole`: the results are the state alone."""
-    cdef dict runners, module
-    cdef object generation
-    cdef bint pair, both, whole
 
-    def __init__(self, dict runners, module, generation, bint pair, bint both, bint whole):
-        self.runners, self.module, self.generation = runners, module.__dict__, generation
-        self.pair, self.both, self.whole = pair, both, whole
-
-    def call(self, x, state):
-        """Returns what the layer does, for plain arrays of sizes that have come before; None for all others."""
-        cdef tuple arrays = (x,), found = None
-        if self.generation is not self.module["generation"]:
-            return None
-        if state is not None:
-            if self.pair and (type(state) is not tuple or PyTuple_GET_SIZE(state) != 2):
-                return None
-            arrays = (x, (<tuple>state)[0], (<tuple>state)[1]) if self.pair else (x, state)
-        for runner in <tuple?>self.runners.get(PyTuple_GET_SIZE(arrays), ()):
-            found = (<Runner?>runner).call(arrays)
-            if found is not None:
-                if self.whole:
-                    return found if self.pair else found[0]
-                if self.both:
-                    return found[:2], found[2:] if self.pair else found[2]
-                return found[0], found[1:] if self.pair else found[1]
+include "_entries.pxi"

@@ -4,16 +4,33 @@
 #define FL_ARGMAX_H
 #include <stdint.h>
 
-enum { FL_ARGMAX_BLOCK = 64 };
+enum { FL_ARGMAX_BLOCK = 64, FL_ARGMAX_LANES = 8 };
+
+/* Whether any of these numbers (times `sign`) is above `best`, or is NaN. */
+static int fl_argmax_above(const float *x, float sign, float best) {
+  int32_t above[FL_ARGMAX_LANES] = {0}, any = 0;
+  for (int64_t k = 0; k < FL_ARGMAX_BLOCK; k += FL_ARGMAX_LANES)
+    for (int i = 0; i < FL_ARGMAX_LANES; i++)
+      above[i] |= !(x[k + i] * sign <= best);
+  for (int i = 0; i < FL_ARGMAX_LANES; i++)
+    any |= above[i];
+  return any;
+}
 
 static void fl_argmax_row(const float *x, int64_t *out, int64_t n, int least) {
-  float best = x[0];
+  const float sign = least ? -1 : 1;
+  float best = x[0] * sign;
   int64_t at = 0;
-  for (int64_t k = 1; k < n && best == best; k++)
-    if ((least ? x[k] < best : x[k] > best) || x[k] != x[k]) {
-      best = x[k];
-      at = k;
-    }
+  for (int64_t k = 1; k < n && best == best; k++) {
+    while (n - k >= FL_ARGMAX_BLOCK && !fl_argmax_above(x + k, sign, best))
+      k += FL_ARGMAX_BLOCK;
+    for (const int64_t end = n - k < FL_ARGMAX_BLOCK ? n : k + FL_ARGMAX_BLOCK; k < end && best == best; k++)
+      if (!(x[k] * sign <= best)) {
+        best = x[k] * sign;
+        at = k;
+      }
+    k--;
+  }
   *out = at;
 }
 

@@ -168,8 +168,10 @@ class Likeness(NamedTuple):
     keeps: list[list[Any]]
 
 
-def _packed(record: Record | None) -> list[tuple[int, int, Any]] | None:
-    """The arguments of a record's calls that are neither arrays nor plain; None if its calls cannot be copied."""
+def _packed(record: Record | None, addresses: Mapping[int, int] | None = None) -> list[tuple[int, int, Any]] | None:
+    """The arguments of a record's calls that are neither arrays nor plain; None if its calls cannot be copied. `addresses`: of
+    all constants that another block's are known of; sizes may bring others.
+    """
     if record is None:
         return []
     if record.effects or record.nbytes:
@@ -180,7 +182,10 @@ def _packed(record: Record | None) -> list[tuple[int, int, Any]] | None:
             return None
         for i, arg in enumerate(call.args):
             if isinstance(arg, Ref):
-                if arg.buffer.space not in (ARENA, INPUT, CONSTANT):
+                space = arg.buffer.space
+                if space not in (ARENA, INPUT, CONSTANT):
+                    return None
+                if addresses is not None and space == CONSTANT and _address(arg) not in addresses:
                     return None
             elif type(arg) not in _PLAIN and not plain(arg):
                 found.append((c, i, arg))
@@ -252,7 +257,7 @@ def _compared(first: Record | None, other: Record | None, addresses: dict[int, i
                 if a.buffer.space == CONSTANT:
                     if a.buffer.nbytes != b.buffer.nbytes or addresses.setdefault(_address(a), _address(b)) != _address(b):
                         return None
-                    keeps.append(b.buffer.array)
+                    keeps += a.buffer.array, b.buffer.array  # both: the address of what is gone may be another's
             elif plain(a):
                 if a != b:
                     return None
@@ -368,7 +373,7 @@ def copies(
     start, period, count, first, values, outside, asked, _ = region
     block = records[start : start + period]
     for record, packed in zip(block, like.first, strict=True):
-        found = _packed(record)
+        found = _packed(record, like.addresses[0])
         if found is None or len(found) != len(packed or ()):
             return None
         for (c, i, mine), (call, at, theirs) in zip(found, packed or (), strict=True):

@@ -20,7 +20,6 @@ from .bodies import Bodies
 from .branches import Branches
 from .known import Known
 from .memory import LARGEST, counted
-from .plain import fresh
 from .segment import Segment
 from .weights import Weights
 
@@ -117,6 +116,8 @@ class Program(Segment):
         at = stages.begin(env, meter, threads)
         if at == len(stages.graph.nodes) and stages.makes:
             return [env[value.name] for value in stages.graph.outputs]
+        from .plain import fresh
+
         with self.variant.bound(), counted(self.known.most):
             return fresh(stages.go_on(env, at, meter, threads), values)
 

@@ -75,6 +75,15 @@ def in_place() -> Graph:
     return graph({"x": ("n", "t", 8)}, nodes, [x, "e5"], constants)
 
 
+def by_sizes() -> Graph:
+    """Each block has a constant that is made for the sizes."""
+    nodes, x = [], "x"
+    for i in range(8):
+        nodes += [node(f"t{i} = Trilu({x})"), node(f"y{i} = Softmax(t{i})", axis=-1)]
+        x = f"y{i}"
+    return graph({"x": ("n", "t", 8)}, nodes, [x], {})
+
+
 def shared() -> Graph:
     """Some blocks have another's weights, and numbers that say how a node is lowered."""
     nodes, constants, x = [], {"axis": np.array([1])}, "x"
@@ -90,7 +99,7 @@ def shared() -> Graph:
     return graph({"x": ("n", "t", 8)}, nodes, [x], constants)
 
 
-GRAPHS: dict[str, Any] = {f.__name__: f for f in (encoder, hidden, masked, in_place, shared)}
+GRAPHS: dict[str, Any] = {f.__name__: f for f in (encoder, hidden, masked, in_place, by_sizes, shared)}
 COPIED = {"encoder": 1, "hidden": 1, "masked": 2, "in_place": 1}  # regions, of which there is one at least that is copied
 
 

@@ -70,9 +70,10 @@ VECTORIZED = {"binary", "functions", "indexing", "ordering", "pool_places", "red
 # What binds, checks and packs, once for many runs, or answers Python, and drivers whose loops are the levels': as short as it
 # can be.
 SHORT = {
-    "_elementwise", "_fit", "_nested", "_plan", "_step", "activation", "adaptive", "attention", "classical", "conv",
-    "conv_transpose", "depthwise", "fft", "linear_attention", "matmul", "movement", "nbits", "norm", "pooling", "qconv",
-    "qmatmul", "quantize", "recurrent", "rotary", "run", "scores", "softmax", "time_pooling", "tree",
+    "_band", "_elementwise", "_fit", "_inside", "_lines", "_nested", "_plan", "_rows", "_step", "_stop", "activation",
+    "adaptive", "attention", "classical", "conv", "conv_transpose", "depthwise", "fft", "gemm", "layout",
+    "linear_attention", "matmul", "movement", "nbits", "norm", "pooling", "qconv", "qmatmul", "quantize", "recurrent",
+    "rotary", "run", "scores", "softmax", "time_pooling", "tree",
 }  # fmt: skip
 # C that a driver module needs besides what Cython makes of it.
 ALSO = {"_engine": ["pool.c", "lockstep.c", "memory.c"]}

@@ -187,8 +187,8 @@ def test_the_odd_inputs_stay_as_they_are_and_the_even_ones_are_interpolated() ->
 
 def test_large_maps_are_chosen_and_small_ones_are_not() -> None:
     kernel, stride = (1, 3, 3), (1, 2, 2)
-    for size, channels, o in ((28, 64, 128), (28, 128, 128), (56, 64, 64), (80, 32, 64)):
+    for size, channels, o in ((28, 64, 128), (28, 128, 128), (56, 64, 64), (80, 32, 64), (14, 256, 256)):
         assert choose((1, size, size), channels, o, kernel, stride=stride) == 4
-    for size, channels, o in ((7, 256, 512), (14, 256, 256), (2, 64, 64), (56, 3, 64)):
+    for size, channels, o in ((7, 256, 512), (14, 128, 256), (2, 64, 64), (56, 3, 64)):
         assert choose((1, size, size), channels, o, kernel, stride=stride) == 0
     assert choose((4, 28, 28), 64, 128, (3, 3, 3), stride=(2, 2, 2)) == 4

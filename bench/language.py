@@ -4,9 +4,9 @@
     python -m bench.language run FOLDER [--networks llama] [--threads 1,2] [--files q4_0.gguf] [--engines fastlayers,llama.cpp]
     python -m bench.language serve FOLDER [--networks llama] [--threads 2] [--requests 1,4,16]
 
-Networks: one in the manner of Llama with 213 million weights, and the shapes of SmolLM2-135M and Qwen2-0.5B. Of each there is the
-folder of transformers (hf), what onnxruntime-genai's builder makes of it (int4, fp32), and GGUF files (q4_0, q8_0). Each engine
-runs in a process of its own; for one that is not installed its error is told.
+Networks: one in the manner of Llama with 213 million weights, and the shapes of SmolLM2-135M and Qwen2-0.5B. Of each there is
+the folder of transformers (hf), what onnxruntime-genai's builder makes of it (int4, fp32), and GGUF files (q4_0, q8_0; any
+other that lies there by `--files`). Each engine runs in a process of its own; for one that is not installed its error is told.
 
 `run` tells the tokens a second of prompts of 128 and of 1,024 tokens, those that follow 1, 4 and 8 sequences of 128 at once (best
 of --rounds), and the most memory. `serve` sends so many requests at once for 64 tokens each after prompts of 40 to 120 words, to
@@ -455,7 +455,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for threads in map(int, given.threads.split(",")):
             for file in given.files.split(","):
                 path = given.folder / name / file
-                for engine in FILES[file] if path.exists() else ():
+                for engine in FILES.get(file, FILES["q4_0.gguf"]) if path.exists() else ():
                     if engine not in given.engines.split(","):
                         continue
                     if given.command == "serve":

@@ -73,7 +73,8 @@ def _normal(n: View, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def _uniform(n: View, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    low, high, drawn = n.get("low", 0.0), n.get("high", 1.0), _draw(n, "uniform", shape, dtype)
+    low, high = n.get("low", 0.0), n.get("high", 1.0)
+    drawn = _draw(n, "uniform", shape, dtype if high - low < 1e38 else np.float64)  # where float32 has no such number
     return drawn if low == 0 and high == 1 else np.asarray(drawn * (high - low) + low)
 
 

@@ -7,10 +7,11 @@ import os
 import numpy as np
 import pytest
 
+import fastlayers as fl
 from fastlayers.operators import View, chance
 from fastlayers.operators._base import OPERATORS, Spec
 
-from ..program.graphs import node
+from ..program.graphs import graph, node
 
 F32 = np.dtype(np.float32)
 
@@ -54,3 +55,9 @@ def test_a_child_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     before[1].bit_generator.state = state
     parent = before[1].standard_normal(50, np.float32)
     assert not np.intersect1d(child, parent).size
+
+
+def test_a_range_wider_than_float32_has() -> None:
+    made = graph({"x": (100,)}, [node("y = RandomUniformLike(x)", low=-3e38, high=3e38)], ["y"])
+    found = fl.Model(made).run({"x": np.zeros(100, np.float32)})["y"]
+    assert np.isfinite(found).all() and found.min() < 0 < found.max()
